@@ -21,6 +21,7 @@
 #include <cuda_runtime_api.h>
 #include <pthread.h>
 
+#include "engine/base/vec.h"
 #include "engine/device/device_factory.h"
 #include "engine/device/kernel.h"
 
@@ -39,10 +40,10 @@ static inline td_status *td_cuda_ok(cudaError_t e, const char *what) {
 }
 #define TD_CUDA(call) TD_TRY(td_cuda_ok((call), #call))
 
-/* What a kernel found in its data, which only the card sees: the first of a
- * device is kept. In memory that both see. */
+/* What a kernel found in its data, which only the card sees: the first of each
+ * kernel is kept. In memory that both see. */
 typedef struct td_cuda_word {
-  unsigned long long number; /* of the kernel, 0: nothing */
+  unsigned long long number; /* of the kernel; 0: nothing */
   long long value, limit;
 } td_cuda_word;
 
@@ -55,8 +56,13 @@ typedef struct td_cuda_report {
 /* What its row does not have was given to a kernel: input i. */
 td_status *td_cuda_no_type(const td_kernel_ctx *c, int i) TD_MUST_USE;
 
-/* `text` has "%lld" for the value and for the limit, in this order; static. */
+/* `text` has "%lld" for the value and for the limit, in this order; static.
+ * Once in a kernel, while it runs. */
 td_cuda_report td_cuda_report_of(const td_kernel_ctx *c, const char *text);
+
+/* Takes ownership of `s`, an error of something that was asked of the card: is
+ * the card lost, the error is that. Without the device's lock. */
+td_status *td_cuda_why(td_cuda *d, td_status *s) TD_MUST_USE;
 
 /* ---- streams (events.c) -------------------------------------------------- */
 
@@ -80,17 +86,30 @@ typedef struct td_cuda_events td_cuda_events;
 
 /* The device is set on the calling thread. Caller owns the result. */
 td_status *td_cuda_events_new(td_cuda *d, td_cuda_events **out) TD_MUST_USE;
-/* All work is over, or the device is lost. From its own thread too. */
+/* Starts its thread, when the device is ready for it. */
+td_status *td_cuda_events_start(td_cuda_events *v) TD_MUST_USE;
+/* Nobody will wait any more. True when the thread has ended. False on that
+ * thread itself: it calls orphaned(arg) as the last thing it does. */
+bool td_cuda_events_end(td_cuda_events *v, void (*orphaned)(void *arg),
+                        void *arg);
+/* It has ended, or calls. */
 void td_cuda_events_free(td_cuda_events *v);
 cudaStream_t td_cuda_stream_of(td_cuda_events *v, td_cuda_stream_name s);
+/* Has the thread look at the device again. */
+void td_cuda_rouse(td_cuda_events *v);
 /* Records an event on the stream; calls w->over once what was enqueued there so
- * far is complete. */
+ * far is complete. With the device's lock. */
 td_status *td_cuda_await(td_cuda_events *v, td_cuda_stream_name s,
                          td_cuda_wait *w) TD_MUST_USE;
-/* Work enqueued on `later` from now on comes after what `first` has by now. */
-td_status *td_cuda_order(td_cuda_events *v, td_cuda_stream_name first,
-                         td_cuda_stream_name later) TD_MUST_USE;
-/* Kernels of compute that are known to be complete. */
+/* Calls of->over once kernels up to of->mark[0] are complete and what they told
+ * was heard. With the device's lock, so that marks come in order. */
+void td_cuda_settle(td_cuda_events *v, td_settling *of);
+/* Work enqueued on `later`'s stream b from now on comes after what `first`'s
+ * stream a has by now. The calling thread has the device of `first` set. */
+td_status *td_cuda_order(td_cuda_events *first, td_cuda_stream_name a,
+                         td_cuda_events *later,
+                         td_cuda_stream_name b) TD_MUST_USE;
+/* Kernels of compute that are known to be complete, and were heard. */
 uint64_t td_cuda_complete(const td_cuda_events *v);
 
 /* ---- memory (memory.c, pinned.c) ----------------------------------------- */
@@ -99,6 +118,8 @@ td_status *td_cuda_memory_new(td_cuda *d, td_allocator **out) TD_MUST_USE;
 /* With the last block in use it ends. */
 void td_cuda_memory_release(td_allocator *a);
 bool td_cuda_is_memory(const td_allocator *a);
+/* The device whose memory it is; NULL: it is gone. Caller owns the result. */
+td_cuda *td_cuda_memory_owner(td_allocator *a);
 /* Kernels of compute that may use what the block held before it was handed out:
  * so many must be complete before another stream writes to it. */
 uint64_t td_cuda_memory_mark(td_allocator *a, const void *p);
@@ -113,34 +134,61 @@ enum { TD_CUDA_RING = 1024 };
 /* A kernel that was enqueued. */
 typedef struct td_cuda_launch {
   uint64_t number;
-  td_step *step;     /* alive as long as its execution has not settled */
-  const char *text;  /* of what it may find in its data */
-  char node[48], op[32];
+  td_step *step;    /* alive as long as its execution has not settled */
+  const char *text; /* of what it may find in its data; NULL: nothing */
+  char node[48], op[32], origin[80];
 } td_cuda_launch;
+
+/* What one of them told, when its place was needed. */
+typedef struct td_cuda_told {
+  uint64_t number;
+  td_step *step;
+  td_status *status; /* owned */
+} td_cuda_told;
 
 struct td_cuda {
   td_device base; /* first */
   int ordinal;    /* CUDA's number of the card */
   int sms;        /* multiprocessors */
   bool sync;      /* every kernel is waited for */
-  pthread_mutex_t lock;
+  pthread_mutex_t lock; /* before those of events and memory */
   bool opened;            /* under the lock */
   td_status *unopened;    /* under the lock: why it could not be */
   td_cuda_events *events; /* once it is opened, as all that follows */
-  td_cuda_word *word;     /* in pinned memory */
-  uint64_t enqueued;      /* under the lock: kernels */
-  td_cuda_launch ring[TD_CUDA_RING]; /* under the lock: the last ones */
-  td_status *lost; /* under the lock: the first cause */
+  td_cuda_word *word;     /* TD_CUDA_RING of them, in pinned memory */
+  uint64_t enqueued;      /* atomic; written under the lock: kernels */
+  uint64_t reporting; /* atomic; under the lock: the last that may tell */
+  uint64_t heard;     /* atomic; under the lock: told up to it was taken */
+  td_cuda_launch ring[TD_CUDA_RING];  /* under the lock: the last ones */
+  TD_VEC(td_cuda_told) told; /* under the lock: taken, and not yet said */
+  td_status *lost; /* atomic; set once, under the lock: the first cause */
+  bool lost_told;  /* under the lock: steps know */
+  uint32_t peers;  /* under the lock: of their ordinals: reached directly */
 };
 
 extern const td_device_factory td_cuda_factory;
 
-/* Makes the device the calling thread's, and opens it when it was not. */
+/* Makes the device the calling thread's, and opens it when it was not. Takes no
+ * lock of a device that is open. */
 td_status *td_cuda_enter(td_cuda *d) TD_MUST_USE;
-/* The card is lost: all that is under way on it fails. */
+/* Calls run(c), which enqueues work, as kernels of the device are run. For those
+ * that are asynchronous (`start`); all others are run so already. */
+td_status *td_cuda_enqueue(td_kernel_ctx *c,
+                           td_status *(*run)(td_kernel_ctx *c)) TD_MUST_USE;
+/* Calls w->over, on the events' thread, when all is complete that was enqueued
+ * by now; w->number is set here. */
+td_status *td_cuda_after(td_cuda *d, td_cuda_wait *w) TD_MUST_USE;
+/* The card is lost. Without the lock. */
 void td_cuda_lose(td_cuda *d, cudaError_t e);
-/* On the events' thread: what kernels up to `number` told of their data. */
+/* On the events' thread, without the lock: fails the steps of a lost card; and
+ * those whose kernels, up to `number`, told of their data. */
+void td_cuda_tell(td_cuda *d);
 void td_cuda_hear(td_cuda *d, uint64_t number);
+/* Under the lock, all kernels that may tell are complete: takes what they told,
+ * so that their places are free. */
+td_status *td_cuda_take_told(td_cuda *d) TD_MUST_USE;
+/* Under the lock: what a complete kernel told, which is not told again. */
+td_status *td_cuda_told_by(td_cuda *d, uint64_t number) TD_MUST_USE;
 
 static inline td_cuda *td_cuda_of(const td_kernel_ctx *c) {
   return (td_cuda *)c->kernel->device;

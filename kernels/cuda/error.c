@@ -1,10 +1,13 @@
 /* error.c - what went wrong on a card, as a status of a node.
  *
  * Three kinds. A call refuses: its error is the kernel's. A kernel finds wrong
- * data: it notes the first in a word that both sides see, goes on, and who
- * settles the device finds it there. A kernel breaks the device (an address
- * that is none): CUDA tells at some later call, and all is lost; which kernel
- * it was is among those that were not complete.
+ * data: it notes the first in a word of its own that both sides see, goes on,
+ * and the events' thread finds it there when the kernel is complete. A kernel
+ * breaks the device (an address that is none): CUDA tells at some later call,
+ * and all is lost; which kernel it was is among those that were not complete.
+ *
+ * There are words for the last TD_CUDA_RING kernels. Where one is needed again
+ * before the thread came to look at it, what is there is taken aside.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
@@ -44,61 +47,110 @@ td_status *td_cuda_no_type(const td_kernel_ctx *c, int i) {
 
 /* ---- data ---------------------------------------------------------------- */
 
-td_cuda_report td_cuda_report_of(const td_kernel_ctx *c, const char *text) {
-  td_cuda *d = td_cuda_of(c);
-  td_cuda_launch *l = &d->ring[d->enqueued % TD_CUDA_RING];
-  l->text = text;
-  return (td_cuda_report){d->word, l->number};
+static td_cuda_launch *place_of(td_cuda *d, uint64_t number) {
+  return &d->ring[number % TD_CUDA_RING];
 }
 
-/* Under the lock. NULL: it was long ago. */
-static const td_cuda_launch *find(const td_cuda *d, uint64_t number) {
-  const td_cuda_launch *l = &d->ring[number % TD_CUDA_RING];
-  return l->number == number ? l : NULL;
+/* The lock is held: a kernel runs. */
+td_cuda_report td_cuda_report_of(const td_kernel_ctx *c, const char *text) {
+  td_cuda *d = td_cuda_of(c);
+  td_cuda_launch *l = place_of(d, d->enqueued);
+  td_cuda_word *w = &d->word[l->number % TD_CUDA_RING];
+  l->text = text;
+  w->number = 0; /* whose it was is complete */
+  __atomic_store_n(&d->reporting, l->number, __ATOMIC_RELEASE);
+  return (td_cuda_report){w, l->number};
 }
 
 static td_status *blame(const td_cuda *d, const td_cuda_launch *l,
                         td_status *s) {
-  return td_status_at(s, l->op, l->node, NULL, d->base.name);
+  return td_status_at(s, l->op, l->node, l->origin[0] ? l->origin : NULL,
+                      d->base.name);
 }
 
-void td_cuda_hear(td_cuda *d, uint64_t number) {
-  td_cuda_word *w = d->word;
-  uint64_t of = __atomic_load_n(&w->number, __ATOMIC_ACQUIRE);
-  if (TD_LIKELY(of == 0) || of > number) return;
-  pthread_mutex_lock(&d->lock);
-  const td_cuda_launch *l = find(d, of);
-  td_step *step = l ? l->step : NULL;
-  td_status *s = NULL;
-  if (l && l->text) {
-    td_str text;
-    td_str_init(&text);
-    td_str_addf(&text, l->text, w->value, w->limit);
-    s = blame(d, l, td_error(TD_INVALID_ARGUMENT, "%s", td_str_c(&text)));
-    td_str_deinit(&text);
+td_status *td_cuda_told_by(td_cuda *d, uint64_t number) {
+  td_cuda_launch *l = place_of(d, number);
+  td_cuda_word *w = &d->word[number % TD_CUDA_RING];
+  td_str text;
+  if (l->number != number || !l->text ||
+      __atomic_load_n(&w->number, __ATOMIC_ACQUIRE) != number)
+    return NULL;
+  td_str_init(&text);
+  td_str_addf(&text, l->text, w->value, w->limit);
+  td_status *s = text.failed ? td_oom()
+                             : td_error(TD_INVALID_ARGUMENT, "%s",
+                                        td_str_c(&text));
+  td_str_deinit(&text);
+  l->text = NULL;
+  return blame(d, l, s);
+}
+
+/* The next of those up to `number` that told something. False: none did. */
+static bool next_told(td_cuda *d, uint64_t number, td_cuda_told *out) {
+  if (number > d->enqueued) number = d->enqueued;
+  for (uint64_t i = d->heard; i < number;) {
+    td_status *s = td_cuda_told_by(d, ++i);
+    __atomic_store_n(&d->heard, i, __ATOMIC_RELEASE);
+    if (td_ok(s)) continue;
+    *out = (td_cuda_told){i, place_of(d, i)->step, s};
+    return true;
   }
-  __atomic_store_n(&w->number, 0, __ATOMIC_RELEASE);
+  return false;
+}
+
+td_status *td_cuda_take_told(td_cuda *d) {
+  for (td_cuda_told told;;) {
+    if (!td_vec_reserve(&d->told, 1)) return td_oom();
+    if (!next_told(d, d->enqueued, &told)) return NULL;
+    (void)td_vec_push(&d->told, told);
+  }
+}
+
+/* What was taken aside comes first. */
+static bool next_due(td_cuda *d, uint64_t number, td_cuda_told *out) {
+  if (!d->told.len || d->told.at[0].number > number)
+    return next_told(d, number, out);
+  *out = d->told.at[0];
+  for (size_t i = 1; i < d->told.len; i++) d->told.at[i - 1] = d->told.at[i];
+  d->told.len--;
+  return true;
+}
+
+/* Steps of kernels that are not known to be complete are alive. */
+void td_cuda_hear(td_cuda *d, uint64_t number) {
+  uint64_t last = __atomic_load_n(&d->reporting, __ATOMIC_ACQUIRE);
+  uint64_t complete = td_cuda_complete(d->events);
+  td_cuda_told told;
+  if (TD_LIKELY(last <= complete) || number <= complete) return;
+  pthread_mutex_lock(&d->lock);
+  while (next_due(d, number, &told)) {
+    pthread_mutex_unlock(&d->lock);
+    td_step_fail(told.step, told.status);
+    pthread_mutex_lock(&d->lock);
+  }
   pthread_mutex_unlock(&d->lock);
-  if (step && !td_ok(s))
-    td_step_fail(step, s);
-  else
-    td_status_release(s);
 }
 
 /* ---- the card ------------------------------------------------------------ */
 
 enum { NAMED = 5 };
 
-/* Which it may have been. Under the lock. */
-static void name_suspects(const td_cuda *d, td_str *text) {
-  uint64_t first = d->events ? td_cuda_complete(d->events) + 1 : 1;
-  int n = 0;
+/* The first of those that are not complete and known still. */
+static uint64_t first_open(const td_cuda *d) {
+  uint64_t first = td_cuda_complete(d->events) + 1;
   if (d->enqueued >= TD_CUDA_RING && first < d->enqueued - TD_CUDA_RING + 1)
     first = d->enqueued - TD_CUDA_RING + 1;
-  for (uint64_t i = first; i <= d->enqueued; i++) {
-    const td_cuda_launch *l = find(d, i);
-    if (!l || n++ >= NAMED) continue;
-    td_str_addf(text, "%s%s (%s)", n > 1 ? ", " : "", l->node, l->op);
+  return first;
+}
+
+/* Which it may have been. Under the lock. */
+static void name_suspects(const td_cuda *d, td_str *text) {
+  int n = 0;
+  for (uint64_t i = first_open(d); i <= d->enqueued; i++) {
+    const td_cuda_launch *l = &d->ring[i % TD_CUDA_RING];
+    if (l->number != i || n++ >= NAMED) continue;
+    td_str_addf(text, "%s%s (%s%s%s)", n > 1 ? ", " : "", l->node, l->op,
+                l->origin[0] ? ", " : "", l->origin);
   }
   if (n > NAMED) td_str_addf(text, " and %d more", n - NAMED);
 }
@@ -110,37 +162,58 @@ static td_status *why_lost(const td_cuda *d, cudaError_t e) {
   td_status *s = td_error(
       TD_UNAVAILABLE,
       "%s is lost: %s (%s, error %d)%s%s; its memory is gone, other devices go "
-      "on; run again with cuda_sync = true to learn which node it was",
+      "on%s",
       d->base.name, cudaGetErrorString(e), cudaGetErrorName(e), (int)e,
-      suspects.len ? ", in one of " : "", td_str_c(&suspects));
+      suspects.len ? ", in one of " : "", td_str_c(&suspects),
+      d->sync ? ""
+              : "; run again with TIDE_CUDA_SYNC=1 to learn which node it was");
   td_str_deinit(&suspects);
   return s;
 }
 
-/* The steps of those that are not complete, each once. */
+void td_cuda_lose(td_cuda *d, cudaError_t e) {
+  pthread_mutex_lock(&d->lock);
+  bool first = !d->lost;
+  if (first) __atomic_store_n(&d->lost, why_lost(d, e), __ATOMIC_RELEASE);
+  pthread_mutex_unlock(&d->lock);
+  (void)cudaGetLastError();
+  if (first) td_cuda_rouse(d->events);
+}
+
+td_status *td_cuda_why(td_cuda *d, td_status *s) {
+  if (td_ok(s) || !__atomic_load_n(&d->opened, __ATOMIC_ACQUIRE)) return s;
+  if (!__atomic_load_n(&d->lost, __ATOMIC_ACQUIRE)) {
+    cudaError_t e = cudaStreamQuery(
+        td_cuda_stream_of(d->events, TD_CUDA_COMPUTE));
+    (void)cudaGetLastError();
+    if (e != cudaSuccess && e != cudaErrorNotReady) td_cuda_lose(d, e);
+  }
+  td_status *lost = __atomic_load_n(&d->lost, __ATOMIC_ACQUIRE);
+  if (!lost) return s;
+  td_status_release(s);
+  return td_status_retain(lost);
+}
+
+/* The steps of those that are not complete, each once. Under the lock. */
 static int take_steps(const td_cuda *d, td_step **out) {
   int n = 0;
-  uint64_t done = td_cuda_complete(d->events);
-  for (uint64_t i = d->enqueued; i > done && d->enqueued - i < TD_CUDA_RING;
-       i--) {
-    const td_cuda_launch *l = find(d, i);
-    bool known = !l || !l->step;
-    for (int k = 0; k < n && !known; k++) known = out[k] == l->step;
+  for (uint64_t i = first_open(d); i <= d->enqueued; i++) {
+    const td_cuda_launch *l = &d->ring[i % TD_CUDA_RING];
+    bool known = l->number != i || !l->step;
+    for (int k = n; k-- > 0 && !known;) known = out[k] == l->step;
     if (!known) out[n++] = l->step;
   }
   return n;
 }
 
-void td_cuda_lose(td_cuda *d, cudaError_t e) {
+void td_cuda_tell(td_cuda *d) {
   td_step *steps[TD_CUDA_RING];
   int n = 0;
+  if (TD_LIKELY(!__atomic_load_n(&d->lost, __ATOMIC_ACQUIRE)) || d->lost_told)
+    return;
   pthread_mutex_lock(&d->lock);
-  bool first = !d->lost;
-  if (first) {
-    d->lost = why_lost(d, e);
-    n = take_steps(d, steps);
-    __atomic_store_n(&d->base.gone, 1, __ATOMIC_RELEASE);
-  }
+  n = take_steps(d, steps);
+  d->lost_told = true;
   pthread_mutex_unlock(&d->lock);
   for (int i = 0; i < n; i++) td_step_fail(steps[i], td_status_retain(d->lost));
 }

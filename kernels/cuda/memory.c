@@ -101,18 +101,18 @@ static block *find_free(const memory *m, size_t size, bool small) {
 
 static size_t region_for(const memory *m, size_t size) {
   if (!m->caching) return size;
+  if (m->stats.limit && m->stats.held + MIDDLE_REGION > m->stats.limit)
+    return size; /* there is no room to be generous */
   if (size <= SMALL) return SMALL_REGION;
   if (size <= MIDDLE) return MIDDLE_REGION;
   return (size + SMALL_REGION - 1) / SMALL_REGION * SMALL_REGION;
 }
 
-/* Under the lock. NULL, *e: there is none. */
-static block *new_region(memory *m, size_t size, bool small, cudaError_t *e) {
-  size_t bytes = region_for(m, size);
-  if (m->stats.limit && m->stats.held + bytes > m->stats.limit) {
-    *e = cudaErrorMemoryAllocation;
-    return NULL;
-  }
+/* NULL, *e: there is none. */
+static block *new_region_of(memory *m, size_t bytes, bool small,
+                            cudaError_t *e) {
+  *e = cudaErrorMemoryAllocation;
+  if (m->stats.limit && m->stats.held + bytes > m->stats.limit) return NULL;
   block *b = td_calloc(1, sizeof *b);
   if (!b) {
     *e = cudaSuccess;
@@ -130,6 +130,14 @@ static block *new_region(memory *m, size_t size, bool small, cudaError_t *e) {
   *b = (block){.at = at, .size = bytes, .small = small};
   put_free(m, b);
   return b;
+}
+
+/* Where there is no room for a region to be shared, one of the size asked for. */
+static block *new_region(memory *m, size_t size, bool small, cudaError_t *e) {
+  size_t bytes = region_for(m, size);
+  block *b = new_region_of(m, bytes, small, e);
+  if (b || *e == cudaSuccess || bytes == size) return b;
+  return new_region_of(m, size, small, e);
 }
 
 /* Gives regions back that are one free block. Their kernels may run still:
@@ -180,6 +188,20 @@ static void join(block *b) {
   td_free(r);
 }
 
+static block *back(memory *m, block *b) {
+  if (b->right && b->right->free) {
+    take_free(m, b->right);
+    join(b);
+  }
+  if (b->left && b->left->free) {
+    b = b->left;
+    take_free(m, b);
+    join(b);
+  }
+  put_free(m, b);
+  return b;
+}
+
 static bool make_live(memory *m, block *b) {
   if (!td_map_putn(&m->live, &b->at, sizeof b->at, b)) return false;
   m->stats.in_use += b->size;
@@ -204,7 +226,7 @@ static void *take(memory *m, size_t size) {
   take_free(m, b);
   split(m, b, size);
   if (make_live(m, b)) return b->at;
-  put_free(m, b);
+  (void)back(m, b);
   return NULL;
 }
 
@@ -223,35 +245,17 @@ static void *memory_alloc(td_allocator *a, size_t bytes) {
   return p;
 }
 
+/* Nothing is in use: all regions are one free block each. */
 static void drop(memory *m) {
-  for (int small = 0; small < 2; small++)
-    for (int i = 0; i < BINS; i++)
-      while (m->bins[small][i]) { /* their regions went with the device */
-        block *b = m->bins[small][i];
-        take_free(m, b);
-        td_free(b);
-      }
+  drop_regions(m, 0);
   td_map_deinit(&m->live);
   pthread_mutex_destroy(&m->lock);
   td_free((void *)m->base.name);
   td_free(m);
 }
 
-static block *back(memory *m, block *b) {
-  if (b->right && b->right->free) {
-    take_free(m, b->right);
-    join(b);
-  }
-  if (b->left && b->left->free) {
-    b = b->left;
-    take_free(m, b);
-    join(b);
-  }
-  put_free(m, b);
-  return b;
-}
-
-/* On any thread, also when the device is gone: it calls nothing of CUDA. */
+/* On any thread, also when the device is gone. It calls nothing of CUDA, but
+ * where it is the last to use what a device that is gone has left. */
 static void memory_free(td_allocator *a, void *p, size_t bytes) {
   memory *m = (memory *)a;
   (void)bytes;
@@ -322,8 +326,7 @@ static td_status *memory_refusal(td_allocator *a, size_t bytes) {
   td_str s;
   size_t left = 0, total = 0;
   TD_TRY(td_cuda_enter(m->of));
-  (void)cudaMemGetInfo(&left, &total);
-  (void)cudaGetLastError();
+  TD_CUDA(cudaMemGetInfo(&left, &total)); /* or why that is not the reason */
   td_str_init(&s);
   pthread_mutex_lock(&m->lock);
   td_str_addf(&s, "%s has no %zu bytes (", a->name, bytes);
@@ -437,8 +440,23 @@ bool td_cuda_is_memory(const td_allocator *a) {
   return a->alloc == memory_alloc;
 }
 
+/* A device that ends takes the lock before it is gone, but may have no share
+ * left to be retained. */
+td_cuda *td_cuda_memory_owner(td_allocator *a) {
+  memory *m = (memory *)a;
+  pthread_mutex_lock(&m->lock);
+  td_cuda *d = m->of;
+  int32_t n = d ? __atomic_load_n(&d->base.refs, __ATOMIC_RELAXED) : 0;
+  while (n > 0 && !__atomic_compare_exchange_n(&d->base.refs, &n, n + 1, true,
+                                               __ATOMIC_ACQUIRE,
+                                               __ATOMIC_RELAXED)) {
+  }
+  pthread_mutex_unlock(&m->lock);
+  return n > 0 ? d : NULL;
+}
+
 /* The device is set on the calling thread, if it was ever opened. Regions that
- * blocks in use are in stay: with the process's context they go. */
+ * blocks in use are in go with the last of these. */
 void td_cuda_memory_release(td_allocator *a) {
   memory *m = (memory *)a;
   if (!m) return;

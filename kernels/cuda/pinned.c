@@ -1,10 +1,14 @@
 /* pinned.c - memory of the host that copies reach at full speed.
  *
  * The driver locks such memory, which takes it a while: blocks are of powers of
- * two, kept and handed out again. A block is given back when its last holder
- * lets go, and a copy holds its tensors until it is over, so there is nothing
- * to wait for. Where the card cannot be used, or no more can be locked, it is
- * plain memory, which copies more slowly.
+ * two, kept and handed out again. Small ones are cut out of chunks of 64 KiB,
+ * large ones are a chunk each. Small operands are locked, too: a copy to or from
+ * memory that is not has whoever enqueues it wait.
+ *
+ * A block is given back when its last holder lets go, and a copy holds its
+ * tensors until it is over, so there is nothing to wait for. Where the card
+ * cannot be used, or no more can be locked, it is plain memory. Chunks go with
+ * the device, or with the last block that is in use then.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
@@ -12,7 +16,7 @@
 #include "engine/base/mem.h"
 #include "kernels/cuda/cuda.h"
 
-enum { FIRST = 12, CLASSES = 48 - FIRST }; /* 4 KiB and up */
+enum { FIRST = 7, CLASSES = 48 - FIRST, CHUNK = 16 /* powers of two */ };
 
 /* Before each block, in what would be its last 64 bytes. */
 typedef struct head {
@@ -24,10 +28,10 @@ _Static_assert(sizeof(head) == 64, "blocks stay aligned");
 
 typedef struct pinned {
   td_allocator base; /* first */
-  td_cuda *of;       /* under the lock, as all that follows; NULL: gone */
   pthread_mutex_t lock;
+  td_cuda *of; /* under the lock, as all that follows; NULL: gone */
   head *kept[CLASSES];
-  int64_t live;
+  TD_VEC(void *) chunks;
   bool released;
   td_allocator_stats stats;
 } pinned;
@@ -38,27 +42,65 @@ static int class_of(size_t bytes) {
   return log - FIRST;
 }
 
-/* Under the lock. */
+static void keep(pinned *m, head *h) {
+  h->next = m->kept[h->cls];
+  m->kept[h->cls] = h;
+}
+
 static head *take_kept(pinned *m, int cls) {
   head *h = m->kept[cls];
   if (h) m->kept[cls] = h->next;
   return h;
 }
 
-static head *lock_more(td_cuda *d, int cls) {
+/* ---- chunks -------------------------------------------------------------- */
+
+static size_t chunk_bytes(int cls) {
+  int log = cls + FIRST;
+  return (size_t)1 << (log < CHUNK ? CHUNK : log);
+}
+
+/* Without the lock: the driver takes its time. */
+static void *lock_chunk(td_cuda *d, size_t bytes) {
   void *at = NULL;
   td_status *s = d ? td_cuda_enter(d) : td_oom();
   if (!td_ok(s)) {
     td_status_release(s);
     return NULL;
   }
-  if (cudaHostAlloc(&at, (size_t)1 << (cls + FIRST), cudaHostAllocPortable) !=
-      cudaSuccess) {
-    (void)cudaGetLastError();
-    return NULL;
+  if (cudaHostAlloc(&at, bytes, cudaHostAllocPortable) == cudaSuccess)
+    return at;
+  (void)cudaGetLastError();
+  return NULL;
+}
+
+/* Under the lock. The first block of a new chunk; the others are kept. */
+static head *cut(pinned *m, char *at, size_t bytes, int cls) {
+  size_t each = (size_t)1 << (cls + FIRST);
+  for (size_t i = each; i + each <= bytes; i += each) {
+    head *h = (head *)(void *)(at + i);
+    h->cls = cls;
+    keep(m, h);
   }
-  ((head *)at)->cls = cls;
-  return at;
+  head *first = (head *)(void *)at;
+  first->cls = cls;
+  return first;
+}
+
+static head *take_new(pinned *m, td_cuda *d, int cls) {
+  size_t bytes = chunk_bytes(cls);
+  void *at = lock_chunk(d, bytes);
+  if (!at) return NULL;
+  pthread_mutex_lock(&m->lock);
+  bool room = td_vec_push(&m->chunks, at);
+  head *h = room ? cut(m, at, bytes, cls) : NULL;
+  if (room) {
+    m->stats.held += bytes;
+    m->stats.system_allocs++;
+  }
+  pthread_mutex_unlock(&m->lock);
+  if (!room) (void)cudaFreeHost(at);
+  return h;
 }
 
 static head *take_plain(size_t bytes) {
@@ -66,6 +108,8 @@ static head *take_plain(size_t bytes) {
   if (h) h->cls = -1;
   return h;
 }
+
+/* ---- blocks -------------------------------------------------------------- */
 
 static void *pinned_alloc(td_allocator *a, size_t bytes) {
   pinned *m = (pinned *)a;
@@ -76,11 +120,10 @@ static void *pinned_alloc(td_allocator *a, size_t bytes) {
   head *h = take_kept(m, cls);
   td_cuda *d = m->of;
   pthread_mutex_unlock(&m->lock);
-  if (!h && whole >= (size_t)1 << FIRST) h = lock_more(d, cls);
+  if (!h) h = take_new(m, d, cls);
   if (!h) h = take_plain(whole);
   if (!h) return NULL;
   pthread_mutex_lock(&m->lock);
-  m->live++;
   m->stats.in_use += bytes;
   m->stats.allocs++;
   if (m->stats.in_use > m->stats.peak) m->stats.peak = m->stats.in_use;
@@ -89,26 +132,25 @@ static void *pinned_alloc(td_allocator *a, size_t bytes) {
 }
 
 static void drop(pinned *m) {
+  for (size_t i = 0; i < m->chunks.len; i++)
+    (void)cudaFreeHost(m->chunks.at[i]);
+  (void)cudaGetLastError();
+  td_vec_free(&m->chunks);
   pthread_mutex_destroy(&m->lock);
   td_free((void *)m->base.name);
   td_free(m);
 }
 
-/* Locked memory of a device that is gone stays with the process's context. */
 static void pinned_free(td_allocator *a, void *p, size_t bytes) {
   pinned *m = (pinned *)a;
   head *h = (head *)p - 1;
+  if (h->cls < 0) free(h), h = NULL;
   pthread_mutex_lock(&m->lock);
   m->stats.in_use -= bytes;
   m->stats.frees++;
-  bool last = --m->live == 0 && m->released;
-  if (h->cls >= 0 && m->of) {
-    h->next = m->kept[h->cls];
-    m->kept[h->cls] = h;
-    h = NULL;
-  }
+  if (h) keep(m, h);
+  bool last = m->released && m->stats.frees == m->stats.allocs;
   pthread_mutex_unlock(&m->lock);
-  if (h && h->cls < 0) free(h);
   if (last) drop(m);
 }
 
@@ -118,6 +160,8 @@ static void pinned_read_stats(td_allocator *a, td_allocator_stats *out) {
   *out = m->stats;
   pthread_mutex_unlock(&m->lock);
 }
+
+/* ---- life ---------------------------------------------------------------- */
 
 td_status *td_cuda_pinned_new(td_cuda *d, td_allocator **out) {
   pinned *m = td_calloc(1, sizeof *m);
@@ -142,11 +186,9 @@ void td_cuda_pinned_release(td_allocator *a) {
   pinned *m = (pinned *)a;
   if (!m) return;
   pthread_mutex_lock(&m->lock);
-  for (int i = 0; i < CLASSES; i++)
-    for (head *h; (h = take_kept(m, i));) (void)cudaFreeHost(h);
   m->of = NULL;
   m->released = true;
-  bool last = m->live == 0;
+  bool last = m->stats.frees == m->stats.allocs;
   pthread_mutex_unlock(&m->lock);
   if (last) drop(m);
 }

@@ -9,7 +9,8 @@
  * are like: TIDE_FAKE_GPUS how many (1), TIDE_FAKE_DELAY the longest delay of a
  * piece of work in us (20), TIDE_FAKE_MEMORY bytes of a card (4 GiB),
  * TIDE_FAKE_FAIL "cudaMalloc:3:2" has the third call of that function fail with
- * error 2, "kernel:5:719" the device be lost in the fifth kernel.
+ * error 2, "kernel:5:719" the device be lost in the fifth kernel. A program may
+ * ask for the last three itself.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TEST_CUDA_FAKE_H
@@ -35,7 +36,32 @@ cudaError_t td_fake_check_launch(dim3 grid, dim3 block, size_t shared);
 cudaError_t td_fake_enqueue(cudaStream_t stream, void (*run)(void *arg),
                             void (*drop)(void *arg), void *arg);
 
+/* ---- for tests: exported ---- */
+
+#define TD_FAKE_EXPORT __attribute__((visibility("default")))
+
+/* As TIDE_FAKE_FAIL, from now on; NULL: nothing fails, lost devices are there
+ * again. Calls are counted from here. */
+TD_FAKE_EXPORT void td_fake_plan(const char *plan);
+/* Has what was planned come to pass? */
+TD_FAKE_EXPORT bool td_fake_happened(void);
+TD_FAKE_EXPORT void td_fake_delay(long us);
+TD_FAKE_EXPORT void td_fake_memory(size_t bytes); /* of a card */
+/* What is there and was not given back. */
+typedef struct td_fake_counts {
+  int64_t regions, pinned, streams, events;
+} td_fake_counts;
+TD_FAKE_EXPORT td_fake_counts td_fake_count(void);
+
 /* ---- among the files ---- */
+
+extern td_fake_counts td_fake_there; /* atomic, each of them */
+static inline void td_fake_add(int64_t *count, int by) {
+  __atomic_fetch_add(count, by, __ATOMIC_RELAXED);
+}
+long td_fake_delay_now(void);
+/* Waits for all work of a device: what cudaFree does. */
+void td_fake_drain(int device);
 
 /* Of each call of the runtime first: 0, or the error it is to return, which is
  * then the last error. */

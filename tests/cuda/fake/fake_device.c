@@ -25,18 +25,74 @@ static int count(void) {
 
 /* ---- errors -------------------------------------------------------------- */
 
+static char plan[64]; /* under the lock, as what follows */
+static bool plan_known, happened;
+static int64_t calls;
+static long delay = -1;
+static size_t memory;
+
+static void know_plan(void) {
+  const char *text = getenv("TIDE_FAKE_FAIL");
+  if (plan_known) return;
+  plan_known = true;
+  if (text) strncpy(plan, text, sizeof plan - 1);
+}
+
 /* Is it that one's turn to fail? "name:n:error" */
 static cudaError_t planned(const char *name) {
-  static int64_t calls; /* under the lock */
-  const char *plan = getenv("TIDE_FAKE_FAIL");
   size_t n = strlen(name);
-  if (!plan || strncmp(plan, name, n) != 0 || plan[n] != ':') return 0;
-  char *end;
-  long nth = strtol(plan + n + 1, &end, 10);
+  cudaError_t e = cudaSuccess;
   pthread_mutex_lock(&lock);
-  bool now = ++calls == nth;
+  know_plan();
+  if (strncmp(plan, name, n) == 0 && plan[n] == ':') {
+    char *end;
+    long nth = strtol(plan + n + 1, &end, 10);
+    if (++calls == nth && *end == ':') {
+      e = (cudaError_t)atoi(end + 1);
+      happened = true;
+    }
+  }
   pthread_mutex_unlock(&lock);
-  return now && *end == ':' ? (cudaError_t)atoi(end + 1) : cudaSuccess;
+  return e;
+}
+
+void td_fake_plan(const char *text) {
+  pthread_mutex_lock(&lock);
+  memset(plan, 0, sizeof plan);
+  if (text) strncpy(plan, text, sizeof plan - 1);
+  if (!text) memset(lost, 0, sizeof lost);
+  plan_known = true;
+  happened = false;
+  calls = 0;
+  pthread_mutex_unlock(&lock);
+}
+
+bool td_fake_happened(void) {
+  pthread_mutex_lock(&lock);
+  bool now = happened;
+  pthread_mutex_unlock(&lock);
+  return now;
+}
+
+void td_fake_delay(long us) {
+  __atomic_store_n(&delay, us, __ATOMIC_RELAXED);
+}
+
+long td_fake_delay_now(void) {
+  long now = __atomic_load_n(&delay, __ATOMIC_RELAXED);
+  if (now >= 0) return now;
+  td_fake_delay(number("TIDE_FAKE_DELAY", 20));
+  return td_fake_delay_now();
+}
+
+td_fake_counts td_fake_there;
+
+td_fake_counts td_fake_count(void) {
+  return (td_fake_counts){
+      __atomic_load_n(&td_fake_there.regions, __ATOMIC_RELAXED),
+      __atomic_load_n(&td_fake_there.pinned, __ATOMIC_RELAXED),
+      __atomic_load_n(&td_fake_there.streams, __ATOMIC_RELAXED),
+      __atomic_load_n(&td_fake_there.events, __ATOMIC_RELAXED)};
 }
 
 cudaError_t td_fake_last(cudaError_t e) {
@@ -166,8 +222,13 @@ cudaError_t cudaDeviceGetPCIBusId(char *out, int room, int device) {
 
 /* ---- memory of a card ---------------------------------------------------- */
 
+void td_fake_memory(size_t bytes) {
+  __atomic_store_n(&memory, bytes, __ATOMIC_RELAXED);
+}
+
 size_t td_fake_limit(void) {
-  return (size_t)number("TIDE_FAKE_MEMORY", (long)4 << 30);
+  size_t set = __atomic_load_n(&memory, __ATOMIC_RELAXED);
+  return set ? set : (size_t)number("TIDE_FAKE_MEMORY", (long)4 << 30);
 }
 
 bool td_fake_charge(int device, int64_t bytes) {

@@ -62,19 +62,38 @@ static cudaError_t add(size_t bytes, int device, void **out) {
   r->next = regions;
   regions = r;
   pthread_mutex_unlock(&lock);
+  td_fake_add(device >= 0 ? &td_fake_there.regions : &td_fake_there.pinned, 1);
   *out = device >= 0 ? tag(at) : at;
   return cudaSuccess;
 }
 
-static cudaError_t take(void *p, bool pinned) {
-  region *r, **at = &regions;
+/* Where a region is; -2: it is none. */
+static int device_of(void *p) {
+  int device = -2;
   pthread_mutex_lock(&lock);
+  for (const region *r = regions; r; r = r->next)
+    if (r->at == (char *)untag(p)) device = r->device;
+  pthread_mutex_unlock(&lock);
+  return device;
+}
+
+/* All work is waited for: a pinned region may be used by any device. */
+static void drain_for(int device) {
+  for (int i = 0; i < TD_FAKE_GPUS; i++)
+    if (device == -1 || device == i) td_fake_drain(i);
+}
+
+static cudaError_t take(void *p, bool pinned) {
+  drain_for(device_of(p));
+  pthread_mutex_lock(&lock);
+  region *r, **at = &regions;
   while (*at && (*at)->at != (char *)untag(p)) at = &(*at)->next;
   r = *at;
   if (r && (r->device < 0) != pinned) r = NULL;
   if (r) *at = r->next;
   pthread_mutex_unlock(&lock);
   if (!r) return td_fake_last(cudaErrorInvalidValue);
+  td_fake_add(pinned ? &td_fake_there.pinned : &td_fake_there.regions, -1);
   if (r->device >= 0) (void)td_fake_charge(r->device, -(int64_t)r->size);
   free(r->at);
   free(r);

@@ -29,7 +29,11 @@ struct CUstream_st {
   work *first, *last;          /* under the lock, as all that follows */
   uint64_t enqueued, complete; /* pieces of work */
   bool quit;
+  struct CUstream_st *next; /* under the lock of all: of those that there are */
 };
+
+static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
+static cudaStream_t all; /* under it */
 
 struct CUevent_st {
   pthread_mutex_t lock;
@@ -40,15 +44,9 @@ struct CUevent_st {
 /* ---- the thread ---------------------------------------------------------- */
 
 static void nap(unsigned *seed) {
-  static int64_t most = -1; /* us; the same whoever writes it */
-  int64_t now = __atomic_load_n(&most, __ATOMIC_RELAXED);
-  if (now < 0) {
-    const char *text = getenv("TIDE_FAKE_DELAY");
-    now = text ? atol(text) : 20;
-    __atomic_store_n(&most, now, __ATOMIC_RELAXED);
-  }
-  if (now == 0 || rand_r(seed) % 4) return;
-  struct timespec t = {0, (long)(rand_r(seed) % (unsigned)now) * 1000};
+  long most = td_fake_delay_now();
+  if (most <= 0 || rand_r(seed) % 4) return;
+  struct timespec t = {0, (long)(rand_r(seed) % (unsigned)most) * 1000};
   nanosleep(&t, NULL);
 }
 
@@ -98,11 +96,22 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags) {
     free(s);
     return td_fake_last(cudaErrorMemoryAllocation);
   }
+  pthread_mutex_lock(&all_lock);
+  s->next = all;
+  all = s;
+  pthread_mutex_unlock(&all_lock);
+  td_fake_add(&td_fake_there.streams, 1);
   *out = s;
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t s) {
+  pthread_mutex_lock(&all_lock);
+  cudaStream_t *at = &all;
+  while (*at != s) at = &(*at)->next;
+  *at = s->next;
+  pthread_mutex_unlock(&all_lock);
+  td_fake_add(&td_fake_there.streams, -1);
   pthread_mutex_lock(&s->lock);
   s->quit = true;
   pthread_cond_broadcast(&s->changed);
@@ -127,9 +136,30 @@ static uint64_t enqueued(cudaStream_t s) {
   return n;
 }
 
+void td_fake_drain(int device) {
+  pthread_mutex_lock(&all_lock);
+  for (cudaStream_t s = all; s; s = s->next)
+    if (s->device == device) wait_for(s, enqueued(s));
+  pthread_mutex_unlock(&all_lock);
+}
+
+/* A lost device is its streams' and events', whatever the thread has set. */
+static cudaError_t call_on(const char *name, int device) {
+  cudaError_t e = td_fake_lost(device);
+  return e != cudaSuccess ? td_fake_last(e) : td_fake_call(name);
+}
+
 cudaError_t cudaStreamSynchronize(cudaStream_t s) {
   wait_for(s, enqueued(s));
-  return td_fake_call("cudaStreamSynchronize");
+  return call_on("cudaStreamSynchronize", s->device);
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t s) {
+  pthread_mutex_lock(&s->lock);
+  bool over = s->complete >= s->enqueued;
+  pthread_mutex_unlock(&s->lock);
+  cudaError_t e = call_on("cudaStreamQuery", s->device);
+  return e != cudaSuccess ? e : over ? cudaSuccess : cudaErrorNotReady;
 }
 
 /* The default stream is nobody's: it waits for all others, and they for it. */
@@ -178,17 +208,19 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags) {
   *out = calloc(1, sizeof **out);
   if (!*out) return td_fake_last(cudaErrorMemoryAllocation);
   pthread_mutex_init(&(*out)->lock, NULL);
+  td_fake_add(&td_fake_there.events, 1);
   return cudaSuccess;
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t v) {
+  td_fake_add(&td_fake_there.events, -1);
   pthread_mutex_destroy(&v->lock);
   free(v);
   return cudaSuccess;
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t v, cudaStream_t s) {
-  cudaError_t e = td_fake_call("cudaEventRecord");
+  cudaError_t e = call_on("cudaEventRecord", s->device);
   if (e != cudaSuccess) return e;
   pthread_mutex_lock(&v->lock);
   v->on = s;
@@ -217,14 +249,14 @@ cudaError_t cudaEventQuery(cudaEvent_t v) {
     over = m.on->complete >= m.number;
     pthread_mutex_unlock(&m.on->lock);
   }
-  cudaError_t e = td_fake_call("cudaEventQuery");
+  cudaError_t e = call_on("cudaEventQuery", m.on ? m.on->device : 0);
   return e != cudaSuccess ? e : over ? cudaSuccess : cudaErrorNotReady;
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t v) {
   moment m = moment_of(v);
   if (m.on) wait_for(m.on, m.number);
-  return td_fake_call("cudaEventSynchronize");
+  return call_on("cudaEventSynchronize", m.on ? m.on->device : 0);
 }
 
 static void run_wait(void *arg) {
