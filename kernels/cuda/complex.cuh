@@ -332,4 +332,13 @@ TD_COMPLEX_NAME(sigmoid)
 TD_COMPLEX_NAME(sign)
 #undef TD_COMPLEX_NAME
 
+template <class R>
+TD_DEVICE td_complex<R> td_num_pow(td_complex<R> z, td_complex<R> w) {
+  return td_complex<R>(td_complex_pow(td_complex_wide(z), td_complex_wide(w)));
+}
+template <class R>
+TD_DEVICE td_complex<R> td_num_div(td_complex<R> z, td_complex<R> w) {
+  return z / w;
+}
+
 #endif
