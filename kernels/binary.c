@@ -7,6 +7,8 @@
  * is looked for in the second operand before anything is computed.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/binary_shapes.h"
+
 #define BINARY_TABLE td_binary_scalar
 #include "kernels/simd/binary_loops.h"
 
@@ -262,13 +264,16 @@ static td_status *run(td_kernel_ctx *c, int op) {
   return td_binary_run(c, op, &td_in(c, 0)->shape, &td_in(c, 1)->shape);
 }
 
+td_status *td_binary_same_shapes(const td_tensor *x, const td_tensor *y) {
+  td_shape_text a, b;
+  if (td_shape_equal(&x->shape, &y->shape)) return NULL;
+  return td_error(TD_INVALID_ARGUMENT, "shapes %s and %s must be equal",
+                  td_shape_str(&x->shape, &a), td_shape_str(&y->shape, &b));
+}
+
 /* The gradient ops do not broadcast. */
 static td_status *run_same(td_kernel_ctx *c, int op) {
-  const td_tensor *x = td_in(c, 0), *y = td_in(c, 1);
-  td_shape_text a, b;
-  if (!td_shape_equal(&x->shape, &y->shape))
-    return td_error(TD_INVALID_ARGUMENT, "shapes %s and %s must be equal",
-                    td_shape_str(&x->shape, &a), td_shape_str(&y->shape, &b));
+  TD_TRY(td_binary_same_shapes(td_in(c, 0), td_in(c, 1)));
   return run(c, op);
 }
 

@@ -22,7 +22,8 @@ enum {
 
 /* Grain over items (rows, outputs) of `each` elements, >= 1. */
 static inline int64_t td_grain_of(int64_t each) {
-  return each >= TD_GRAIN ? 1 : each <= 1 ? TD_GRAIN : TD_GRAIN / each;
+  const int64_t grain = TD_GRAIN;
+  return each >= grain ? 1 : each <= 1 ? grain : grain / each;
 }
 
 #endif

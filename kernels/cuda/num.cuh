@@ -181,4 +181,77 @@ template <class T> TD_DEVICE int td_num_bits(T x) {
   return __popcll((unsigned long long)x & ~0ull >> (64 - 8 * sizeof(x)));
 }
 
+/* ---- functions of two ---------------------------------------------------- */
+
+#define TD_NUM_BOTH_2(name, f32, f64)                                          \
+  TD_DEVICE float td_num_##name(float x, float y) { return f32(x, y); }        \
+  TD_DEVICE double td_num_##name(double x, double y) { return f64(x, y); }
+TD_NUM_BOTH_2(atan2, atan2f, atan2)
+TD_NUM_BOTH_2(next, nextafterf, nextafter)
+TD_NUM_BOTH_2(pow, powf, pow)
+TD_NUM_BOTH_2(trunc_mod, fmodf, fmod)
+
+#define TD_NUM_DIVISIONS(T)                                                    \
+  TD_DEVICE T td_num_div(T x, T y) { return x / y; }                           \
+  TD_DEVICE T td_num_floor_div(T x, T y) { return td_num_floor(x / y); }       \
+  TD_DEVICE T td_num_trunc_div(T x, T y) { return td_num_trunc(x / y); }       \
+  TD_DEVICE T td_num_floor_mod(T x, T y) {                                     \
+    T r = td_num_trunc_mod(x, y);                                              \
+    return r != 0 && (r < 0) != (y < 0) ? r + y : r;                           \
+  }
+TD_NUM_DIVISIONS(float)
+TD_NUM_DIVISIONS(double)
+
+template <class T> constexpr bool td_num_signed = (T)-1 < (T)0;
+
+/* Of integers: nothing traps, whatever y is. */
+template <class T> TD_DEVICE T td_num_div(T x, T y) {
+  if (y == 0) return 0;
+  if constexpr (td_num_signed<T>)
+    if (y == -1) return (T)(0 - (uint64_t)x);
+  return (T)(x / y);
+}
+template <class T> TD_DEVICE T td_num_trunc_div(T x, T y) {
+  return td_num_div(x, y);
+}
+template <class T> TD_DEVICE T td_num_trunc_mod(T x, T y) {
+  if (y == 0) return 0;
+  if constexpr (td_num_signed<T>)
+    if (y == -1) return 0;
+  return (T)(x % y);
+}
+template <class T> TD_DEVICE T td_num_floor_mod(T x, T y) {
+  T r = td_num_trunc_mod(x, y);
+  if constexpr (td_num_signed<T>)
+    if (r != 0 && (r < 0) != (y < 0)) return (T)(r + y);
+  return r;
+}
+template <class T> TD_DEVICE T td_num_floor_div(T x, T y) {
+  T q = td_num_div(x, y);
+  if constexpr (td_num_signed<T>) {
+    T r = td_num_trunc_mod(x, y);
+    if (r != 0 && (r < 0) != (y < 0)) return (T)(q - 1);
+  }
+  return q;
+}
+template <class T> TD_DEVICE T td_num_pow(T x, T y) {
+  uint64_t r = 1, power = (uint64_t)x, most = ~0ull >> (64 - 8 * sizeof(T));
+  for (uint64_t n = (uint64_t)y & most; n; n >>= 1, power *= power)
+    if (n & 1) r *= power;
+  return (T)r;
+}
+/* By less than 0: by 0; by too much: by all bits but one. */
+template <class T> TD_DEVICE int td_num_shift(T y) {
+  constexpr T most = (T)(sizeof(T) * 8 - 1);
+  if constexpr (td_num_signed<T>)
+    if (y < 0) return 0;
+  return (int)(y > most ? most : y);
+}
+template <class T> TD_DEVICE T td_num_shift_left(T x, T y) {
+  return (T)((uint64_t)x << td_num_shift(y));
+}
+template <class T> TD_DEVICE T td_num_shift_right(T x, T y) {
+  return (T)(x >> td_num_shift(y));
+}
+
 #endif
