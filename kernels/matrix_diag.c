@@ -13,6 +13,7 @@
 #include "kernels/cpu.h"
 #include "kernels/linalg.h"
 #include "kernels/moves.h"
+#include "kernels/row_plans.h"
 #include "kernels/strided_copy.h"
 #include "kernels/operand.h"
 #include "kernels/array.h"
@@ -434,14 +435,24 @@ static td_status *read_count(td_kernel_ctx *c, int i, const char *what,
                   what, (long long)size, (long long)*n);
 }
 
+td_status *td_band_read(td_kernel_ctx *c, td_band_plan *p) {
+  const td_shape *x = &td_in(c, 0)->shape;
+  TD_TRY(td_linalg_matrices(x, "input"));
+  p->rows = x->dim[x->rank - 2];
+  p->cols = x->dim[x->rank - 1];
+  TD_TRY(read_count(c, 1, "num_lower", p->rows, &p->below));
+  return read_count(c, 2, "num_upper", p->cols, &p->above);
+}
+
 static td_status *band_run(td_kernel_ctx *c) {
   td_tensor x = *td_in(c, 0), *y;
-  band_job b = {.size = td_dtype_size(x.dtype)};
-  TD_TRY(td_linalg_matrices(&x.shape, "input"));
-  b.rows = x.shape.dim[x.shape.rank - 2];
-  b.cols = x.shape.dim[x.shape.rank - 1];
-  TD_TRY(read_count(c, 1, "num_lower", b.rows, &b.below));
-  TD_TRY(read_count(c, 2, "num_upper", b.cols, &b.above));
+  td_band_plan p;
+  TD_TRY(td_band_read(c, &p));
+  band_job b = {.size = td_dtype_size(x.dtype),
+                .rows = p.rows,
+                .cols = p.cols,
+                .below = p.below,
+                .above = p.above};
   TD_TRY(td_out_like(c, 0, 0, &y));
   if (td_tensor_count(y) == 0) return NULL;
   b.from = x.data;
