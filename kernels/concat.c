@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/cost.h"
+#include "kernels/moves.h"
 #include "kernels/strided_copy.h"
 #include "kernels/operand.h"
 #include "kernels/array.h"
@@ -101,9 +102,10 @@ static td_status *place(td_kernel_ctx *c, int i, td_array *y, int64_t before,
   TD_TRY(td_array_in(td_in(c, i), &x));
   td_strided_copy_loop(&m, before, n / before, row);
   td_strided_copy_loop(&m, n / before, 1, 1);
-  td_strided_copy_run(c, &m, y->size, x.at, y->at + at * (int64_t)y->size);
+  td_status *s =
+      td_strided_copy_do(c, &m, y->size, x.at, y->at + at * (int64_t)y->size);
   td_array_drop(&x);
-  return NULL;
+  return s;
 }
 
 static td_status *concat_place(td_kernel_ctx *c, int first, int n, int axis,
@@ -136,11 +138,11 @@ static td_status *concat_run(td_kernel_ctx *c, int first, int n, int axis_in) {
   return s;
 }
 
-static td_status *concat_v1_run(td_kernel_ctx *c) {
+td_status *td_moves_concat(td_kernel_ctx *c) {
   return concat_run(c, 1, c->n_in - 1, 0);
 }
 
-static td_status *concat_v2_run(td_kernel_ctx *c) {
+td_status *td_moves_concat_v2(td_kernel_ctx *c) {
   return concat_run(c, 0, c->n_in - 1, c->n_in - 1);
 }
 
@@ -250,7 +252,7 @@ static bool pack_value(td_infer *c, int out, td_small *v) {
   return true;
 }
 
-static td_status *pack_run(td_kernel_ctx *c) {
+td_status *td_moves_pack(td_kernel_ctx *c) {
   td_shape each = td_in(c, 0)->shape, shape;
   td_array y;
   int axis;
@@ -314,10 +316,10 @@ static const td_op_def ops[] = {
 };
 
 static const td_kernel_def kernels[] = {
-    {.op = "ConcatV2", .device = "CPU", .run = concat_v2_run},
-    {.op = "Concat", .device = "CPU", .run = concat_v1_run},
+    {.op = "ConcatV2", .device = "CPU", .run = td_moves_concat_v2},
+    {.op = "Concat", .device = "CPU", .run = td_moves_concat},
     {.op = "ConcatOffset", .device = "CPU", .run = offset_run},
-    {.op = "Pack", .device = "CPU", .run = pack_run},
+    {.op = "Pack", .device = "CPU", .run = td_moves_pack},
     {0},
 };
 

@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/cost.h"
+#include "kernels/moves.h"
 #include "kernels/strided_copy.h"
 #include "kernels/array.h"
 
@@ -26,7 +27,7 @@ static td_status *diag_infer(td_infer *c) {
   return NULL;
 }
 
-static td_status *diag_run(td_kernel_ctx *c) {
+td_status *td_moves_diag(td_kernel_ctx *c) {
   static const char zero[16];
   const td_tensor *x = td_in(c, 0);
   td_strided_copy fill, m;
@@ -38,10 +39,9 @@ static td_status *diag_run(td_kernel_ctx *c) {
   TD_TRY(td_array_out(c, 0, &shape, &y));
   int64_t n = td_tensor_count(x);
   td_strided_copy_loop(&fill, td_shape_count(&shape), 0, 1);
-  td_strided_copy_run(c, &fill, y.size, zero, y.at);
+  TD_TRY(td_strided_copy_spread(c, &fill, y.size, zero, y.at));
   td_strided_copy_loop(&m, n, 1, n + 1);
-  td_strided_copy_run(c, &m, y.size, x->data, y.at);
-  return NULL;
+  return td_strided_copy_do(c, &m, y.size, x->data, y.at);
 }
 
 static td_status *part_to(const td_shape *in, td_shape *out) {
@@ -67,7 +67,7 @@ static td_status *part_infer(td_infer *c) {
   return NULL;
 }
 
-static td_status *part_run(td_kernel_ctx *c) {
+td_status *td_moves_diag_part(td_kernel_ctx *c) {
   td_strided_copy m;
   td_strided_copy_init(&m);
   td_shape shape;
@@ -101,8 +101,8 @@ static const td_op_def ops[] = {
 };
 
 static const td_kernel_def kernels[] = {
-    {.op = "Diag", .device = "CPU", .run = diag_run},
-    {.op = "DiagPart", .device = "CPU", .run = part_run},
+    {.op = "Diag", .device = "CPU", .run = td_moves_diag},
+    {.op = "DiagPart", .device = "CPU", .run = td_moves_diag_part},
     {0},
 };
 

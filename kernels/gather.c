@@ -11,6 +11,7 @@
 #include "kernels/strided_copy.h"
 #include "kernels/operand.h"
 #include "kernels/array.h"
+#include "kernels/row_plans.h"
 
 #include <string.h>
 
@@ -181,44 +182,52 @@ static td_status *gather_all(td_kernel_ctx *c, gather *g, const td_array *y) {
   return td_array_done(c, 0, y);
 }
 
-static td_status *gather_run(td_kernel_ctx *c, int axis, int64_t batch) {
-  const td_tensor *params = td_in(c, 0), *indices = td_in(c, 1);
-  const td_shape *p = &params->shape, *i = &indices->shape;
-  td_shape out;
-  td_array y;
-  if (batch < 0) batch += i->rank;
-  TD_TRY(gather_to(p, i, axis, batch, &out));
-  gather g = {.outer = td_shape_span(p, (int)batch, axis),
-              .along = p->dim[axis],
-              .inner = td_shape_span(p, axis + 1, p->rank),
-              .each = td_shape_span(i, (int)batch, i->rank),
-              .params = params,
-              .indices = indices,
-              .bad = INT64_MAX};
-  TD_TRY(td_array_out(c, 0, &out, &y));
-  td_status *s = gather_all(c, &g, &y);
-  td_array_drop(&y);
-  return s;
-}
-
 static td_status *no_scalar(const td_tensor *params) {
   if (params->shape.rank > 0) return NULL;
   return td_error(TD_INVALID_ARGUMENT,
                   "params must be of rank 1 or more, not a scalar");
 }
 
-static td_status *gather_v1_run(td_kernel_ctx *c) {
-  TD_TRY(no_scalar(td_in(c, 0)));
-  return gather_run(c, 0, 0);
-}
-
-static td_status *gather_v2_run(td_kernel_ctx *c) {
-  int axis;
-  TD_TRY(no_scalar(td_in(c, 0)));
+static td_status *read_axis(td_kernel_ctx *c, int *axis, int64_t *batch) {
+  *axis = 0;
+  *batch = 0;
+  if (c->n_in == 2) return NULL; /* the older form */
   if (td_in(c, 2)->shape.rank != 0)
     return td_error(TD_INVALID_ARGUMENT, "axis must be a scalar");
-  TD_TRY(td_operand_axis(td_in(c, 2), td_in(c, 0)->shape.rank, "axis", &axis));
-  return gather_run(c, axis, td_node_int(td_ctx_node(c), "batch_dims"));
+  *batch = td_node_int(td_ctx_node(c), "batch_dims");
+  return td_operand_axis(td_in(c, 2), td_in(c, 0)->shape.rank, "axis", axis);
+}
+
+td_status *td_gather_read(td_kernel_ctx *c, td_gather_plan *plan) {
+  const td_shape *p = &td_in(c, 0)->shape, *i = &td_in(c, 1)->shape;
+  int axis;
+  int64_t batch;
+  TD_TRY(no_scalar(td_in(c, 0)));
+  TD_TRY(read_axis(c, &axis, &batch));
+  if (batch < 0) batch += i->rank;
+  TD_TRY(gather_to(p, i, axis, batch, &plan->out));
+  plan->outer = td_shape_span(p, (int)batch, axis);
+  plan->along = p->dim[axis];
+  plan->inner = td_shape_span(p, axis + 1, p->rank);
+  plan->each = td_shape_span(i, (int)batch, i->rank);
+  return NULL;
+}
+
+static td_status *gather_run(td_kernel_ctx *c) {
+  td_gather_plan p;
+  td_array y;
+  TD_TRY(td_gather_read(c, &p));
+  gather g = {.outer = p.outer,
+              .along = p.along,
+              .inner = p.inner,
+              .each = p.each,
+              .params = td_in(c, 0),
+              .indices = td_in(c, 1),
+              .bad = INT64_MAX};
+  TD_TRY(td_array_out(c, 0, &p.out, &y));
+  td_status *s = gather_all(c, &g, &y);
+  td_array_drop(&y);
+  return s;
 }
 
 /* ---- tables -------------------------------------------------------------- */
@@ -250,8 +259,8 @@ static const td_op_def ops[] = {
 };
 
 static const td_kernel_def kernels[] = {
-    {.op = "GatherV2", .device = "CPU", .run = gather_v2_run},
-    {.op = "Gather", .device = "CPU", .run = gather_v1_run},
+    {.op = "GatherV2", .device = "CPU", .run = gather_run},
+    {.op = "Gather", .device = "CPU", .run = gather_run},
     {0},
 };
 

@@ -8,6 +8,7 @@
 #include "kernels/gather_nd.h"
 
 #include "kernels/row_gather.h"
+#include "kernels/row_plans.h"
 
 #include <string.h>
 
@@ -112,20 +113,26 @@ static td_status *gather_infer(td_infer *c) {
   return NULL;
 }
 
-static td_status *gather_run(td_kernel_ctx *c) {
+td_status *td_gather_nd_read(td_kernel_ctx *c, bool *ignore, td_shape *out) {
   const td_tensor *params = td_in(c, 0), *indices = td_in(c, 1);
-  td_shape out;
-  bool ignore = false;
-  int64_t *rows, n;
   TD_TRY(td_gather_nd_policy(
-      td_node_string(td_ctx_node(c), "bad_indices_policy"), &ignore));
-  TD_TRY(td_gather_nd_shape(&indices->shape, &params->shape, &out));
+      td_node_string(td_ctx_node(c), "bad_indices_policy"), ignore));
+  TD_TRY(td_gather_nd_shape(&indices->shape, &params->shape, out));
   int last = indices->shape.rank - 1;
   if (td_tensor_count(params) == 0 &&
       td_shape_span(&indices->shape, 0, last) > 0)
     return td_error(TD_INVALID_ARGUMENT,
                     "params is empty: no slice of it can be asked for");
-  TD_TRY(td_gather_nd_rows(indices, &params->shape, ignore, &rows, &n));
+  return NULL;
+}
+
+static td_status *gather_run(td_kernel_ctx *c) {
+  td_shape out;
+  bool ignore = false;
+  int64_t *rows, n;
+  TD_TRY(td_gather_nd_read(c, &ignore, &out));
+  TD_TRY(
+      td_gather_nd_rows(td_in(c, 1), &td_in(c, 0)->shape, ignore, &rows, &n));
   td_status *s = td_row_gather_kernel(c, 0, rows, n, &out);
   td_free(rows);
   return s;

@@ -12,6 +12,8 @@
 #include "kernels/cost.h"
 #include "kernels/cpu.h"
 #include "kernels/linalg.h"
+#include "kernels/moves.h"
+#include "kernels/row_plans.h"
 #include "kernels/strided_copy.h"
 #include "kernels/operand.h"
 #include "kernels/array.h"
@@ -94,8 +96,9 @@ static td_shape packed_shape(const band *b, const td_shape *s) {
 }
 
 /* Moves the band between matrices and rows, of `count` matrices. */
-static void move_band(td_kernel_ctx *c, const band *b, int64_t count,
-                      size_t size, bool to_matrix, const void *from, void *to) {
+static td_status *move_band(td_kernel_ctx *c, const band *b, int64_t count,
+                            size_t size, bool to_matrix, const void *from,
+                            void *to) {
   int64_t length = longest(b), matrix = b->rows * b->cols;
   int64_t all = (b->upper - b->lower + 1) * length;
   int64_t first_in = most(b->lower, 1 - b->rows);
@@ -113,17 +116,18 @@ static void move_band(td_kernel_ctx *c, const band *b, int64_t count,
                          to_matrix ? matrix : all);
     td_strided_copy_loop(&m, n, to_matrix ? 1 : b->cols + 1,
                          to_matrix ? b->cols + 1 : 1);
-    td_strided_copy_run(c, &m, size, (const char *)from + (size_t)get * size,
-                        (char *)to + (size_t)put * size);
+    TD_TRY(td_strided_copy_do(c, &m, size,
+                              (const char *)from + (size_t)get * size,
+                              (char *)to + (size_t)put * size));
   }
+  return NULL;
 }
 
-static void fill(td_kernel_ctx *c, td_tensor *t, const void *value) {
+static td_status *fill(td_kernel_ctx *c, td_tensor *t, const void *value) {
   td_strided_copy m;
   td_strided_copy_init(&m);
   td_strided_copy_loop(&m, td_tensor_count(t), 0, 1);
-  if (td_tensor_count(t))
-    td_strided_copy_run(c, &m, td_dtype_size(t->dtype), value, t->data);
+  return td_strided_copy_spread(c, &m, td_dtype_size(t->dtype), value, t->data);
 }
 
 /* A scalar's element, or zero for input -1. */
@@ -214,10 +218,9 @@ static td_status *diag_with(td_kernel_ctx *c, band *b, int pad) {
   TD_TRY(td_array_count(&out, NULL));
   TD_TRY(td_out(c, 0, &out, &y));
   if (td_tensor_count(y) == 0) return NULL;
-  fill(c, y, value);
-  move_band(c, b, td_linalg_count(&out), td_dtype_size(x->dtype), true, x->data,
-            y->data);
-  return NULL;
+  TD_TRY(fill(c, y, value));
+  return move_band(c, b, td_linalg_count(&out), td_dtype_size(x->dtype), true,
+                   x->data, y->data);
 }
 
 static td_status *diag_infer(td_infer *c) {
@@ -229,7 +232,7 @@ static td_status *diag_infer(td_infer *c) {
   return NULL;
 }
 
-static td_status *diag_run(td_kernel_ctx *c) {
+td_status *td_moves_matrix_diag(td_kernel_ctx *c) {
   band b = main_diagonal();
   b.rows = b.cols = -1;
   return diag_with(c, &b, -1);
@@ -267,7 +270,7 @@ static td_status *diag_v3_infer(td_infer *c) {
   return NULL;
 }
 
-static td_status *diag_v3_run(td_kernel_ctx *c) {
+td_status *td_moves_matrix_diag_v3(td_kernel_ctx *c) {
   band b;
   TD_TRY(read_band(c, 1, &b));
   TD_TRY(td_operand_scalar(td_in(c, 2), "num_rows", &b.rows));
@@ -290,10 +293,9 @@ static td_status *part_with(td_kernel_ctx *c, band *b, int pad) {
   TD_TRY(td_array_count(&out, NULL));
   TD_TRY(td_out(c, 0, &out, &y));
   if (td_tensor_count(y) == 0) return NULL;
-  if (b->lower != b->upper) fill(c, y, value);
-  move_band(c, b, td_linalg_count(&x->shape), td_dtype_size(x->dtype), false,
-            x->data, y->data);
-  return NULL;
+  if (b->lower != b->upper) TD_TRY(fill(c, y, value));
+  return move_band(c, b, td_linalg_count(&x->shape), td_dtype_size(x->dtype),
+                   false, x->data, y->data);
 }
 
 static td_status *infer_part(td_infer *c, band *b) {
@@ -317,12 +319,12 @@ static td_status *part_v3_infer(td_infer *c) {
   return infer_part(c, &b);
 }
 
-static td_status *part_run(td_kernel_ctx *c) {
+td_status *td_moves_matrix_diag_part(td_kernel_ctx *c) {
   band b = main_diagonal();
   return part_with(c, &b, -1);
 }
 
-static td_status *part_v3_run(td_kernel_ctx *c) {
+td_status *td_moves_matrix_diag_part_v3(td_kernel_ctx *c) {
   band b;
   TD_TRY(read_band(c, 1, &b));
   return part_with(c, &b, 2);
@@ -363,10 +365,9 @@ static td_status *set_with(td_kernel_ctx *c, band *b) {
   td_strided_copy_init(&m);
   td_strided_copy_loop(&m, td_tensor_count(y), 1, 1);
   if (y->data != x.data)
-    td_strided_copy_run(c, &m, td_dtype_size(x.dtype), x.data, y->data);
-  move_band(c, b, td_linalg_count(&x.shape), td_dtype_size(x.dtype), true,
-            td_in(c, 1)->data, y->data);
-  return NULL;
+    TD_TRY(td_strided_copy_do(c, &m, td_dtype_size(x.dtype), x.data, y->data));
+  return move_band(c, b, td_linalg_count(&x.shape), td_dtype_size(x.dtype),
+                   true, td_in(c, 1)->data, y->data);
 }
 
 static td_status *set_infer(td_infer *c) {
@@ -380,12 +381,12 @@ static td_status *set_v3_infer(td_infer *c) {
   return infer_set(c, &b);
 }
 
-static td_status *set_run(td_kernel_ctx *c) {
+td_status *td_moves_matrix_set_diag(td_kernel_ctx *c) {
   band b = main_diagonal();
   return set_with(c, &b);
 }
 
-static td_status *set_v3_run(td_kernel_ctx *c) {
+td_status *td_moves_matrix_set_diag_v3(td_kernel_ctx *c) {
   band b;
   TD_TRY(read_band(c, 2, &b));
   return set_with(c, &b);
@@ -434,14 +435,24 @@ static td_status *read_count(td_kernel_ctx *c, int i, const char *what,
                   what, (long long)size, (long long)*n);
 }
 
+td_status *td_band_read(td_kernel_ctx *c, td_band_plan *p) {
+  const td_shape *x = &td_in(c, 0)->shape;
+  TD_TRY(td_linalg_matrices(x, "input"));
+  p->rows = x->dim[x->rank - 2];
+  p->cols = x->dim[x->rank - 1];
+  TD_TRY(read_count(c, 1, "num_lower", p->rows, &p->below));
+  return read_count(c, 2, "num_upper", p->cols, &p->above);
+}
+
 static td_status *band_run(td_kernel_ctx *c) {
   td_tensor x = *td_in(c, 0), *y;
-  band_job b = {.size = td_dtype_size(x.dtype)};
-  TD_TRY(td_linalg_matrices(&x.shape, "input"));
-  b.rows = x.shape.dim[x.shape.rank - 2];
-  b.cols = x.shape.dim[x.shape.rank - 1];
-  TD_TRY(read_count(c, 1, "num_lower", b.rows, &b.below));
-  TD_TRY(read_count(c, 2, "num_upper", b.cols, &b.above));
+  td_band_plan p;
+  TD_TRY(td_band_read(c, &p));
+  band_job b = {.size = td_dtype_size(x.dtype),
+                .rows = p.rows,
+                .cols = p.cols,
+                .below = p.below,
+                .above = p.above};
   TD_TRY(td_out_like(c, 0, 0, &y));
   if (td_tensor_count(y) == 0) return NULL;
   b.from = x.data;
@@ -526,10 +537,14 @@ static const td_op_def ops[] = {
   { .op = name, .device = "CPU", .types = TYPES, .run = function }
 
 static const td_kernel_def kernels[] = {
-    ROW("MatrixDiag", diag_run),     ROW("MatrixDiagV3", diag_v3_run),
-    ROW("MatrixDiagPart", part_run), ROW("MatrixDiagPartV3", part_v3_run),
-    ROW("MatrixSetDiag", set_run),   ROW("MatrixSetDiagV3", set_v3_run),
-    ROW("MatrixBandPart", band_run), {0},
+    ROW("MatrixDiag", td_moves_matrix_diag),
+    ROW("MatrixDiagV3", td_moves_matrix_diag_v3),
+    ROW("MatrixDiagPart", td_moves_matrix_diag_part),
+    ROW("MatrixDiagPartV3", td_moves_matrix_diag_part_v3),
+    ROW("MatrixSetDiag", td_moves_matrix_set_diag),
+    ROW("MatrixSetDiagV3", td_moves_matrix_set_diag_v3),
+    ROW("MatrixBandPart", band_run),
+    {0},
 };
 
 TD_MODULE(matrix_diag, ops, kernels)

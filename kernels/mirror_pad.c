@@ -9,15 +9,12 @@
 #include "kernels/cost.h"
 #include "kernels/row_reduce.h"
 #include "kernels/row_gather.h"
+#include "kernels/row_plans.h"
 #include "kernels/array.h"
 
 #include <string.h>
 
-typedef struct plan {
-  td_shape in, out; /* without and with borders */
-  int64_t before[TD_MAX_RANK];
-  int64_t edge; /* 1: the mirror stands behind the outermost element */
-} plan;
+typedef td_mirror_plan plan;
 
 /* ---- shapes -------------------------------------------------------------- */
 
@@ -143,14 +140,18 @@ static td_status *mirror_rows(const plan *p, const td_shape *inside,
   return NULL;
 }
 
-static td_status *run(td_kernel_ctx *c, bool back) {
+td_status *td_mirror_read(td_kernel_ctx *c, bool back, td_mirror_plan *p) {
   td_shape in = td_in(c, 0)->shape;
-  int64_t *rows, n, each;
-  plan p;
   TD_TRY(check_paddings(&td_in(c, 1)->shape, in.rank));
   TD_TRY(make_plan(&in, td_in(c, 1), td_node_string(td_ctx_node(c), "mode"),
-                   back, &p));
-  TD_TRY(td_array_count(&p.out, NULL));
+                   back, p));
+  return td_array_count(&p->out, NULL);
+}
+
+static td_status *run(td_kernel_ctx *c, bool back) {
+  int64_t *rows, n, each;
+  plan p;
+  TD_TRY(td_mirror_read(c, back, &p));
   if (td_shape_equal(&p.in, &p.out)) return td_array_share(c, 0, 0, &p.out);
   TD_TRY(mirror_rows(&p, back ? &p.out : &p.in, back ? &p.in : &p.out, &rows,
                      &n, &each));

@@ -6,6 +6,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/cost.h"
+#include "kernels/moves.h"
 #include "kernels/strided_copy.h"
 #include "kernels/array.h"
 
@@ -80,20 +81,20 @@ static td_status *pad_v2_infer(td_infer *c) {
 /* Loops over the slab of `n` indices of axis k from `at` on; returns the
  * element of the output it begins at. */
 static int64_t slab(const padding *p, int k, int64_t at, int64_t n,
-                    const int64_t *from, td_strided_copy *m) {
+                    td_strided_copy *m) {
   int64_t first = at * p->steps[k];
   td_strided_copy_init(m);
   for (int i = 0; i < p->rank; i++) {
     int64_t count = i < k ? p->in.dim[i] : i == k ? n : p->out.dim[i];
     if (i < k) first += p->before[i] * p->steps[i];
-    td_strided_copy_loop(m, count, from[i], p->steps[i]);
+    td_strided_copy_loop(m, count, 0, p->steps[i]);
   }
   return first;
 }
 
 /* Puts the input into the middle of the output. */
-static void put_middle(const td_kernel_ctx *c, const padding *p,
-                       const td_array *x, td_array *y) {
+static td_status *put_middle(const td_kernel_ctx *c, const padding *p,
+                             const td_array *x, td_array *y) {
   int64_t from[TD_MAX_RANK], first = 0;
   td_strided_copy m;
   td_strided_copy_init(&m);
@@ -102,21 +103,22 @@ static void put_middle(const td_kernel_ctx *c, const padding *p,
     first += p->before[k] * p->steps[k];
     td_strided_copy_loop(&m, p->in.dim[k], from[k], p->steps[k]);
   }
-  td_strided_copy_run(c, &m, y->size, x->at, y->at + first * (int64_t)y->size);
+  return td_strided_copy_do(c, &m, y->size, x->at,
+                            y->at + first * (int64_t)y->size);
 }
 
-static void put_constant(const td_kernel_ctx *c, const padding *p,
-                         const void *value, td_array *y) {
-  static const int64_t from[TD_MAX_RANK];
+static td_status *put_constant(const td_kernel_ctx *c, const padding *p,
+                               const void *value, td_array *y) {
   td_strided_copy m;
   for (int k = 0; k < p->rank; k++)
     for (int side = 0; side < 2; side++) {
       int64_t at = side ? p->before[k] + p->in.dim[k] : 0;
       int64_t n = side ? p->after[k] : p->before[k];
-      int64_t first = slab(p, k, at, n, from, &m);
-      td_strided_copy_run(c, &m, y->size, value,
-                          y->at + first * (int64_t)y->size);
+      int64_t first = slab(p, k, at, n, &m);
+      TD_TRY(td_strided_copy_spread(c, &m, y->size, value,
+                                    y->at + first * (int64_t)y->size));
     }
+  return NULL;
 }
 
 static td_status *pad_with(td_kernel_ctx *c, const void *value) {
@@ -128,22 +130,21 @@ static td_status *pad_with(td_kernel_ctx *c, const void *value) {
   td_shape_strides(&p.out, p.steps);
   td_status *s = td_array_in(td_in(c, 0), &x);
   if (td_ok(s)) s = td_array_out(c, 0, &p.out, &y);
-  if (td_ok(s) && td_shape_count(&p.out) > 0) {
-    put_middle(c, &p, &x, &y);
-    put_constant(c, &p, value, &y);
-  }
+  bool any = td_ok(s) && td_shape_count(&p.out) > 0;
+  if (any) s = put_middle(c, &p, &x, &y);
+  if (any && td_ok(s)) s = put_constant(c, &p, value, &y);
   if (td_ok(s)) s = td_array_done(c, 0, &y);
   td_array_drop(&x);
   td_array_drop(&y);
   return s;
 }
 
-static td_status *pad_run(td_kernel_ctx *c) {
+td_status *td_moves_pad(td_kernel_ctx *c) {
   static const char zero[16];
   return pad_with(c, zero);
 }
 
-static td_status *pad_v2_run(td_kernel_ctx *c) {
+td_status *td_moves_pad_v2(td_kernel_ctx *c) {
   td_array value;
   if (td_in(c, 2)->shape.rank != 0)
     return td_error(TD_INVALID_ARGUMENT, "constant_values must be a scalar");
@@ -179,8 +180,8 @@ static const td_op_def ops[] = {
 };
 
 static const td_kernel_def kernels[] = {
-    {.op = "Pad", .device = "CPU", .run = pad_run},
-    {.op = "PadV2", .device = "CPU", .run = pad_v2_run},
+    {.op = "Pad", .device = "CPU", .run = td_moves_pad},
+    {.op = "PadV2", .device = "CPU", .run = td_moves_pad_v2},
     {0},
 };
 

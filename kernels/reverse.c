@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/base/mem.h"
 #include "kernels/cost.h"
+#include "kernels/moves.h"
 #include "kernels/strided_copy.h"
 #include "kernels/row_gather.h"
 #include "kernels/operand.h"
@@ -32,7 +33,7 @@ static td_status *reverse_infer(td_infer *c) {
   return NULL;
 }
 
-static td_status *reverse_run(td_kernel_ctx *c) {
+td_status *td_moves_reverse(td_kernel_ctx *c) {
   const td_shape *in = &td_in(c, 0)->shape;
   bool reversed[TD_MAX_RANK] = {false};
   td_small axes;
@@ -146,7 +147,7 @@ static const td_op_def ops[] = {
 };
 
 static const td_kernel_def kernels[] = {
-    {.op = "ReverseV2", .device = "CPU", .run = reverse_run},
+    {.op = "ReverseV2", .device = "CPU", .run = td_moves_reverse},
     {.op = "ReverseSequence", .device = "CPU", .run = sequence_run},
     {0},
 };

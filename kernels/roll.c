@@ -5,6 +5,7 @@
 #include "engine/base/mem.h"
 #include "kernels/cost.h"
 #include "kernels/row_gather.h"
+#include "kernels/row_plans.h"
 
 static td_status *check_shifts(const td_shape *shift, const td_shape *axis) {
   td_shape_text a, b;
@@ -38,27 +39,33 @@ static td_status *read_shifts(const td_tensor *shift, const td_tensor *axis,
   return NULL;
 }
 
-static td_status *roll_run(td_kernel_ctx *c) {
+td_status *td_roll_read(td_kernel_ctx *c, td_roll_plan *p) {
   const td_tensor *x = td_in(c, 0), *shift = td_in(c, 1), *axis = td_in(c, 2);
-  int64_t by[TD_MAX_RANK] = {0}, at[TD_MAX_RANK] = {0};
-  int axes;
+  *p = (td_roll_plan){0};
   if (x->shape.rank == 0)
     return td_error(TD_INVALID_ARGUMENT, "input must be of rank 1 or more");
   TD_TRY(check_shifts(&shift->shape, &axis->shape));
-  TD_TRY(read_shifts(shift, axis, &x->shape, by, &axes));
-  int64_t n = td_shape_span(&x->shape, 0, axes);
+  return read_shifts(shift, axis, &x->shape, p->by, &p->axes);
+}
+
+static td_status *roll_run(td_kernel_ctx *c) {
+  const td_shape *x = &td_in(c, 0)->shape;
+  int64_t at[TD_MAX_RANK] = {0};
+  td_roll_plan p;
+  TD_TRY(td_roll_read(c, &p));
+  int64_t n = td_shape_span(x, 0, p.axes);
   int64_t *rows = td_calloc((size_t)n, sizeof *rows);
   if (!rows) return td_oom();
   for (int64_t i = 0; i < n; i++) {
     int64_t row = 0;
-    for (int k = 0; k < axes; k++) {
-      int64_t size = x->shape.dim[k], from = at[k] - by[k];
+    for (int k = 0; k < p.axes; k++) {
+      int64_t size = x->dim[k], from = at[k] - p.by[k];
       row = row * size + (from < 0 ? from + size : from);
     }
     rows[i] = row;
-    for (int k = axes - 1; k >= 0 && ++at[k] == x->shape.dim[k]; k--) at[k] = 0;
+    for (int k = p.axes - 1; k >= 0 && ++at[k] == x->dim[k]; k--) at[k] = 0;
   }
-  td_status *s = td_row_gather_kernel(c, 0, rows, n, &x->shape);
+  td_status *s = td_row_gather_kernel(c, 0, rows, n, x);
   td_free(rows);
   return s;
 }

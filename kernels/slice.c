@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/cost.h"
+#include "kernels/moves.h"
 #include "kernels/strided_copy.h"
 #include "kernels/operand.h"
 #include "kernels/array.h"
@@ -100,7 +101,7 @@ static bool is_dense(const td_shape *in, const td_shape *out) {
   return true;
 }
 
-static td_status *slice_run(td_kernel_ctx *c) {
+td_status *td_moves_slice(td_kernel_ctx *c) {
   const td_shape *in = &td_in(c, 0)->shape;
   td_small begin, size;
   td_shape out;
@@ -141,7 +142,7 @@ static const td_op_def ops[] = {
 };
 
 static const td_kernel_def kernels[] = {
-    {.op = "Slice", .device = "CPU", .run = slice_run},
+    {.op = "Slice", .device = "CPU", .run = td_moves_slice},
     {0},
 };
 

@@ -7,16 +7,11 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/cost.h"
 #include "kernels/row_gather.h"
+#include "kernels/row_plans.h"
 #include "kernels/operand.h"
 #include "kernels/array.h"
 
-typedef struct plan {
-  int axes;                    /* of space: 1 .. axes of the tensors */
-  int64_t block[TD_MAX_RANK];  /* along each */
-  int64_t before[TD_MAX_RANK]; /* padding, or what is cut off */
-  int64_t blocks;              /* their product */
-  td_shape space, batch;       /* the tensors, by where the places are */
-} plan;
+typedef td_space_batch_plan plan;
 
 /* ---- shapes -------------------------------------------------------------- */
 
@@ -195,10 +190,9 @@ static int64_t batch_row(const plan *p, const int64_t *at) {
 
 static td_status *copy_places(td_kernel_ctx *c, const plan *p, bool back) {
   const td_shape *out = back ? &p->space : &p->batch;
-  int64_t at[TD_MAX_RANK] = {0}, count = 0;
-  TD_TRY(td_array_count(out, &count));
+  int64_t at[TD_MAX_RANK] = {0};
   td_tensor list;
-  int64_t n = count ? td_shape_span(out, 0, p->axes + 1) : 0;
+  int64_t n = td_shape_count(out) ? td_shape_span(out, 0, p->axes + 1) : 0;
   td_shape shape = td_shape_vector(n);
   TD_TRY(td_temp(c, TD_INT64, &shape, &list));
   int64_t *rows = list.data;
@@ -211,10 +205,10 @@ static td_status *copy_places(td_kernel_ctx *c, const plan *p, bool back) {
   return s;
 }
 
-static td_status *run(td_kernel_ctx *c, bool back) {
+td_status *td_space_batch_read(td_kernel_ctx *c, bool back,
+                               td_space_batch_plan *p) {
   bool nd = c->n_in == 3;
   td_small block = square_of(0);
-  plan p;
   if (!nd) {
     td_shape_text text;
     if (td_in(c, 0)->shape.rank != 4)
@@ -226,8 +220,13 @@ static td_status *run(td_kernel_ctx *c, bool back) {
     if (block.rank != 1)
       return td_error(TD_INVALID_ARGUMENT, "block_shape must be a vector");
   }
-  TD_TRY(
-      make_plan(&td_in(c, 0)->shape, &block, td_in(c, nd ? 2 : 1), back, &p));
+  TD_TRY(make_plan(&td_in(c, 0)->shape, &block, td_in(c, nd ? 2 : 1), back, p));
+  return td_array_count(back ? &p->space : &p->batch, NULL);
+}
+
+static td_status *run(td_kernel_ctx *c, bool back) {
+  plan p;
+  TD_TRY(td_space_batch_read(c, back, &p));
   return copy_places(c, &p, back);
 }
 

@@ -5,6 +5,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/cost.h"
+#include "kernels/moves.h"
 #include "kernels/strided_copy.h"
 #include "kernels/array.h"
 
@@ -125,10 +126,10 @@ static td_status *run(td_kernel_ctx *c, bool to_depth) {
   return td_strided_copy_kernel(c, 0, 0, &out, &m, 0);
 }
 
-static td_status *depth_run(td_kernel_ctx *c) {
+td_status *td_moves_space_to_depth(td_kernel_ctx *c) {
   return run(c, true);
 }
-static td_status *space_run(td_kernel_ctx *c) {
+td_status *td_moves_depth_to_space(td_kernel_ctx *c) {
   return run(c, false);
 }
 
@@ -160,8 +161,8 @@ static const td_op_def ops[] = {
 };
 
 static const td_kernel_def kernels[] = {
-    {.op = "SpaceToDepth", .device = "CPU", .run = depth_run},
-    {.op = "DepthToSpace", .device = "CPU", .run = space_run},
+    {.op = "SpaceToDepth", .device = "CPU", .run = td_moves_space_to_depth},
+    {.op = "DepthToSpace", .device = "CPU", .run = td_moves_depth_to_space},
     {0},
 };
 

@@ -4,6 +4,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/cost.h"
+#include "kernels/moves.h"
 #include "kernels/strided_copy.h"
 #include "kernels/operand.h"
 #include "kernels/array.h"
@@ -83,7 +84,7 @@ static bool split_value(td_infer *c, int out, td_small *v) {
   return part_of(c, 1, s->dim[0] / n * out, s->dim[0] / n, v);
 }
 
-static td_status *split_run(td_kernel_ctx *c) {
+td_status *td_moves_split(td_kernel_ctx *c) {
   td_shape s = td_in(c, 1)->shape;
   int64_t size, at = 0;
   int axis;
@@ -204,7 +205,7 @@ static bool splitv_value(td_infer *c, int out, td_small *v) {
   return false;
 }
 
-static td_status *splitv_run(td_kernel_ctx *c) {
+td_status *td_moves_split_v(td_kernel_ctx *c) {
   const td_shape *in = &td_in(c, 0)->shape;
   sizes s = {.t = td_in(c, 1), .n = c->n_out};
   td_shape out = *in;
@@ -253,7 +254,7 @@ static bool unpack_value(td_infer *c, int out, td_small *v) {
   return true;
 }
 
-static td_status *unpack_run(td_kernel_ctx *c) {
+td_status *td_moves_unpack(td_kernel_ctx *c) {
   td_shape shape;
   int axis;
   TD_TRY(unpack_to(&td_in(c, 0)->shape, td_node_int(td_ctx_node(c), "axis"),
@@ -300,9 +301,9 @@ static const td_op_def ops[] = {
 };
 
 static const td_kernel_def kernels[] = {
-    {.op = "Split", .device = "CPU", .run = split_run},
-    {.op = "SplitV", .device = "CPU", .run = splitv_run},
-    {.op = "Unpack", .device = "CPU", .run = unpack_run},
+    {.op = "Split", .device = "CPU", .run = td_moves_split},
+    {.op = "SplitV", .device = "CPU", .run = td_moves_split_v},
+    {.op = "Unpack", .device = "CPU", .run = td_moves_unpack},
     {0},
 };
 

@@ -4,9 +4,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/device/variable.h"
 #include "kernels/cost.h"
+#include "kernels/moves.h"
 #include "kernels/strided_slice.h"
-
-#include <string.h>
 
 enum { WHOLE, BEGIN, VALUE = 4 }; /* inputs */
 
@@ -35,20 +34,32 @@ static td_status *check_infer(td_infer *c, const td_shape *whole) {
   return check_value(td_infer_in(c, VALUE), &want);
 }
 
-/* Repeats the value until it has the shape of the slice. */
-static td_status *spread(const td_kernel_ctx *c, const td_shape *to,
-                         td_array *x) {
-  int64_t from[TD_MAX_RANK], steps[TD_MAX_RANK], count = td_shape_count(to);
-  int missing = to->rank - x->shape.rank;
-  td_strided_copy m;
-  td_strided_copy_init(&m);
-  td_shape_strides(&x->shape, from);
+/* The value repeated until it has the shape of the slice. */
+static void repeats(const td_shape *x, const td_shape *to, td_strided_copy *m) {
+  int64_t from[TD_MAX_RANK], steps[TD_MAX_RANK];
+  int missing = to->rank - x->rank;
+  td_strided_copy_init(m);
+  td_shape_strides(x, from);
   td_shape_strides(to, steps);
   for (int k = 0; k < to->rank; k++) {
-    bool own = k >= missing && x->shape.dim[k - missing] != 1;
-    td_strided_copy_loop(&m, to->dim[k], own ? from[k - missing] : 0, steps[k]);
+    bool own = k >= missing && x->dim[k - missing] != 1;
+    td_strided_copy_loop(m, to->dim[k], own ? from[k - missing] : 0, steps[k]);
   }
-  char *all = td_calloc((size_t)count, x->size);
+}
+
+static td_status *repeat(const td_kernel_ctx *c, const td_tensor *x,
+                         const td_tensor *to) {
+  td_strided_copy m;
+  repeats(&x->shape, &to->shape, &m);
+  return td_strided_copy_do(c, &m, td_dtype_size(x->dtype), x->data, to->data);
+}
+
+/* The same of strings and objects. */
+static td_status *spread(const td_kernel_ctx *c, const td_shape *to,
+                         td_array *x) {
+  td_strided_copy m;
+  repeats(&x->shape, to, &m);
+  char *all = td_calloc((size_t)td_shape_count(to), x->size);
   if (!all) return td_oom();
   td_strided_copy_run(c, &m, x->size, x->at, all);
   td_array_drop(x);
@@ -56,7 +67,7 @@ static td_status *spread(const td_kernel_ctx *c, const td_shape *to,
   return NULL;
 }
 
-/* What is assigned, as many elements as the slice has. */
+/* Of strings and objects, as many elements as the slice has. */
 static td_status *take_value(const td_kernel_ctx *c,
                              const td_strided_slice *slice, td_array *x) {
   TD_TRY(td_array_in(td_in(c, VALUE), x));
@@ -70,21 +81,29 @@ static td_status *make_changed(const td_kernel_ctx *c, const td_tensor *now,
   td_array x = {0}, y = {0};
   td_status *s = take_value(c, slice, &x);
   if (td_ok(s)) s = td_array_edit(now, &y);
-  if (td_ok(s)) td_strided_slice_put(c, slice, &now->shape, &x, &y);
+  if (td_ok(s)) s = td_strided_slice_put(c, slice, &now->shape, &x, &y);
   if (td_ok(s)) s = td_array_make(&y, out);
   td_array_drop(&x);
   td_array_drop(&y);
   return s;
 }
 
-static td_status *write_plain(const td_kernel_ctx *c,
-                              const td_strided_slice *slice, td_tensor *t) {
+/* In the memory of the device, as all of it. */
+static td_status *write_plain(td_kernel_ctx *c, const td_strided_slice *slice,
+                              td_tensor *t) {
+  const td_tensor *value = td_in(c, VALUE);
+  td_tensor all = {0};
   td_array x = {0}, y = {0};
-  td_status *s = take_value(c, slice, &x);
+  td_status *s = NULL;
+  if (!td_shape_equal(&value->shape, &slice->out)) {
+    s = td_temp(c, value->dtype, &slice->out, &all);
+    if (td_ok(s)) s = repeat(c, value, &all);
+    value = &all;
+  }
+  if (td_ok(s)) s = td_array_in(value, &x);
   if (td_ok(s)) s = td_array_in(t, &y);
-  if (td_ok(s)) td_strided_slice_put(c, slice, &t->shape, &x, &y);
-  td_array_drop(&x);
-  td_array_drop(&y);
+  if (td_ok(s)) s = td_strided_slice_put(c, slice, &t->shape, &x, &y);
+  td_tensor_release(&all);
   return s;
 }
 
@@ -101,7 +120,7 @@ static td_status *assign_infer(td_infer *c) {
   return check_infer(c, &whole);
 }
 
-static td_status *assign_run(td_kernel_ctx *c) {
+td_status *td_moves_assign_slice(td_kernel_ctx *c) {
   const td_tensor *value = td_in(c, VALUE), *now;
   td_variable *v;
   td_strided_slice slice;
@@ -140,12 +159,16 @@ static td_status *update_plain(td_kernel_ctx *c,
   td_shape shape = x->shape;
   td_tensor *y;
   TD_TRY(td_out_forward(c, 0, &shape, WHOLE, -1, &y));
-  size_t bytes = (size_t)td_tensor_count(y) * td_dtype_size(y->dtype);
-  if (y->data != from) memcpy(y->data, from, bytes);
+  td_strided_copy whole;
+  td_strided_copy_init(&whole);
+  td_strided_copy_loop(&whole, td_tensor_count(y), 1, 1);
+  if (y->data != from)
+    TD_TRY(
+        td_strided_copy_do(c, &whole, td_dtype_size(y->dtype), from, y->data));
   return write_plain(c, slice, y);
 }
 
-static td_status *update_run(td_kernel_ctx *c) {
+td_status *td_moves_update_slice(td_kernel_ctx *c) {
   const td_tensor *x = td_in(c, WHOLE), *value = td_in(c, VALUE);
   td_strided_slice slice;
   td_tensor t;
@@ -195,9 +218,11 @@ static const td_op_def ops[] = {
 static const td_kernel_def kernels[] = {
     {.op = "ResourceStridedSliceAssign",
      .device = "CPU",
-     .run = assign_run,
+     .run = td_moves_assign_slice,
      .exclusive = "ref"},
-    {.op = "TensorStridedSliceUpdate", .device = "CPU", .run = update_run},
+    {.op = "TensorStridedSliceUpdate",
+     .device = "CPU",
+     .run = td_moves_update_slice},
     {0},
 };
 

@@ -363,6 +363,27 @@ void td_strided_copy_run(const td_kernel_ctx *c, const td_strided_copy *m,
   td_for(c, units, bytes < PIECE ? PIECE / bytes : 1, do_units, &job);
 }
 
+td_status *td_strided_copy_do(const td_kernel_ctx *c, const td_strided_copy *m,
+                              size_t size, const void *from, void *to) {
+  const td_device *d = c->kernel->device;
+  if (copies_nothing(m)) return NULL;
+  if (d->copy_strided) return d->copy_strided(c, m, size, from, NULL, to);
+  td_strided_copy_run(c, m, size, from, to);
+  return NULL;
+}
+
+td_status *td_strided_copy_spread(const td_kernel_ctx *c,
+                                  const td_strided_copy *m, size_t size,
+                                  const void *value, void *to) {
+  const td_device *d = c->kernel->device;
+  td_strided_copy still = *m;
+  if (copies_nothing(m)) return NULL;
+  if (d->copy_strided) return d->copy_strided(c, m, size, NULL, value, to);
+  for (int k = 0; k < still.loops; k++) still.from[k] = 0;
+  td_strided_copy_run(c, &still, size, value, to);
+  return NULL;
+}
+
 td_status *td_strided_copy_kernel(td_kernel_ctx *c, int in, int out,
                                   const td_shape *shape,
                                   const td_strided_copy *m, int64_t first) {
@@ -370,7 +391,7 @@ td_status *td_strided_copy_kernel(td_kernel_ctx *c, int in, int out,
   td_status *s = td_array_in(td_in(c, in), &x);
   if (td_ok(s)) s = td_array_out(c, out, shape, &y);
   if (td_ok(s) && !copies_nothing(m))
-    td_strided_copy_run(c, m, x.size, x.at + first * (int64_t)x.size, y.at);
+    s = td_strided_copy_do(c, m, x.size, x.at + first * (int64_t)x.size, y.at);
   if (td_ok(s)) s = td_array_done(c, out, &y);
   td_array_drop(&x);
   td_array_drop(&y);

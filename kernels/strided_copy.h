@@ -40,8 +40,19 @@ static inline void td_strided_copy_init(td_strided_copy *m) {
 void td_strided_copy_loop(td_strided_copy *m, int64_t count, int64_t from,
                           int64_t to);
 
-/* Copies, on the threads of the kernel. Elements have `size` bytes: a power of
- * two up to 16. */
+/* Copies in the memory of the kernel's device, which may do it by code of its
+ * own (td_device.copy_strided). Elements have `size` bytes: a power of two up to
+ * 16. */
+td_status *td_strided_copy_do(const td_kernel_ctx *c, const td_strided_copy *m,
+                              size_t size, const void *from,
+                              void *to) TD_MUST_USE;
+/* The same of one element again and again, which is in the host's memory: the
+ * strides of the source do not count. */
+td_status *td_strided_copy_spread(const td_kernel_ctx *c,
+                                  const td_strided_copy *m, size_t size,
+                                  const void *value, void *to) TD_MUST_USE;
+
+/* Copies on the threads of the kernel, in memory of the host. */
 void td_strided_copy_run(const td_kernel_ctx *c, const td_strided_copy *m,
                          size_t size, const void *from, void *to);
 

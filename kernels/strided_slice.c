@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/cost.h"
+#include "kernels/moves.h"
 #include "kernels/strided_slice.h"
 #include "kernels/operand.h"
 
@@ -295,7 +296,7 @@ td_status *td_strided_slice_read(td_kernel_ctx *c, const td_shape *in,
   return parse(in, &v[0], &v[1], &v[2], &m, slice);
 }
 
-static td_status *slice_run(td_kernel_ctx *c) {
+td_status *td_moves_strided_slice(td_kernel_ctx *c) {
   const td_shape *in = &td_in(c, 0)->shape;
   td_strided_slice slice;
   td_strided_copy m;
@@ -331,17 +332,18 @@ static td_status *grad_infer(td_infer *c) {
   return NULL;
 }
 
-void td_strided_slice_put(const td_kernel_ctx *c, const td_strided_slice *s,
-                          const td_shape *shape, const td_array *part,
-                          td_array *whole) {
+td_status *td_strided_slice_put(const td_kernel_ctx *c,
+                                const td_strided_slice *s,
+                                const td_shape *shape, const td_array *part,
+                                td_array *whole) {
   td_strided_copy m, back;
   td_strided_copy_init(&m);
   int64_t first = copy_of(s, shape, &m);
   back = m;
   memcpy(back.from, m.to, sizeof m.to);
   memcpy(back.to, m.from, sizeof m.from);
-  td_strided_copy_run(c, &back, whole->size, part->at,
-                      whole->at + first * (int64_t)whole->size);
+  return td_strided_copy_do(c, &back, whole->size, part->at,
+                            whole->at + first * (int64_t)whole->size);
 }
 
 /* Zeros, and dy where the slice was taken. */
@@ -353,12 +355,12 @@ static td_status *grad_write(td_kernel_ctx *c, const td_shape *shape,
   td_strided_copy_init(&all);
   if (td_shape_count(shape) == 0) return td_array_done(c, 0, y);
   td_strided_copy_loop(&all, td_shape_count(shape), 0, 1);
-  td_strided_copy_run(c, &all, y->size, zero, y->at);
-  td_strided_slice_put(c, slice, shape, dy, y);
+  TD_TRY(td_strided_copy_spread(c, &all, y->size, zero, y->at));
+  TD_TRY(td_strided_slice_put(c, slice, shape, dy, y));
   return td_array_done(c, 0, y);
 }
 
-static td_status *grad_run(td_kernel_ctx *c) {
+td_status *td_moves_strided_slice_grad(td_kernel_ctx *c) {
   td_strided_slice slice;
   td_shape shape;
   td_array dy = {0}, y = {0};
@@ -408,8 +410,10 @@ static const td_op_def ops[] = {
 };
 
 static const td_kernel_def kernels[] = {
-    {.op = "StridedSlice", .device = "CPU", .run = slice_run},
-    {.op = "StridedSliceGrad", .device = "CPU", .run = grad_run},
+    {.op = "StridedSlice", .device = "CPU", .run = td_moves_strided_slice},
+    {.op = "StridedSliceGrad",
+     .device = "CPU",
+     .run = td_moves_strided_slice_grad},
     {0},
 };
 

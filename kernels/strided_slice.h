@@ -29,9 +29,10 @@ td_status *td_strided_slice_read(td_kernel_ctx *c, const td_shape *in,
                                  int first,
                                  td_strided_slice *slice) TD_MUST_USE;
 /* Writes `part` into a slice of `whole`, of `shape` and with elements. */
-void td_strided_slice_put(const td_kernel_ctx *c, const td_strided_slice *s,
-                          const td_shape *shape, const td_array *part,
-                          td_array *whole);
+td_status *td_strided_slice_put(const td_kernel_ctx *c,
+                                const td_strided_slice *s,
+                                const td_shape *shape, const td_array *part,
+                                td_array *whole) TD_MUST_USE;
 
 TD_END
 #endif

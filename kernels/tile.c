@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/cost.h"
+#include "kernels/moves.h"
 #include "kernels/strided_copy.h"
 #include "kernels/operand.h"
 #include "kernels/array.h"
@@ -46,7 +47,7 @@ static td_status *tile_infer(td_infer *c) {
   return NULL;
 }
 
-static td_status *tile_run(td_kernel_ctx *c) {
+td_status *td_moves_tile(td_kernel_ctx *c) {
   const td_shape *in = &td_in(c, 0)->shape;
   td_small times;
   td_shape out;
@@ -82,7 +83,7 @@ static const td_op_def ops[] = {
 };
 
 static const td_kernel_def kernels[] = {
-    {.op = "Tile", .device = "CPU", .run = tile_run},
+    {.op = "Tile", .device = "CPU", .run = td_moves_tile},
     {0},
 };
 

@@ -7,6 +7,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/cost.h"
+#include "kernels/moves.h"
 #include "kernels/strided_copy.h"
 #include "kernels/operand.h"
 #include "kernels/array.h"
@@ -96,7 +97,7 @@ static td_status *permute(td_kernel_ctx *c, bool copied) {
   return td_strided_copy_kernel(c, 0, 0, &out, &m, 0);
 }
 
-static td_status *transpose_run(td_kernel_ctx *c) {
+td_status *td_moves_transpose(td_kernel_ctx *c) {
   return permute(c, false);
 }
 
@@ -200,7 +201,7 @@ static const td_op_def ops[] = {
 };
 
 static const td_kernel_def kernels[] = {
-    {.op = "Transpose", .device = "CPU", .run = transpose_run},
+    {.op = "Transpose", .device = "CPU", .run = td_moves_transpose},
     {.op = "ConjugateTranspose", .device = "CPU", .run = conjugate_run},
     {.op = "InvertPermutation", .device = "CPU", .run = invert_run},
     {0},

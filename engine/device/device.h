@@ -48,6 +48,7 @@ TD_BEGIN
 typedef struct td_device td_device;
 typedef struct td_kernel_ctx td_kernel_ctx;
 struct td_kernel_table;
+struct td_strided_copy;
 
 /* Called once when an asynchronous copy is over. Takes ownership of `s`. */
 typedef void (*td_copied)(void *arg, td_status *s);
@@ -104,6 +105,13 @@ struct td_device {
   /* (optional) Where a kernel running on `d` sees `p` of `d`'s memory. */
   void *(*map)(td_device *d, void *p);
   void (*free)(td_device *d);
+  /* (optional; NULL: loops on the kernel's threads do.) Enqueues what `m` says,
+   * for the kernel `c` that is running (kernels/strided_copy.h): elements of
+   * `size` bytes at `from`; or, where `value` is not NULL, the one element that
+   * this is in the host's memory. */
+  td_status *(*copy_strided)(const td_kernel_ctx *c,
+                             const struct td_strided_copy *m, size_t size,
+                             const void *from, const void *value, void *to);
 };
 
 struct td_alloc_budget;

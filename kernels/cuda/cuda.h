@@ -127,6 +127,14 @@ uint64_t td_cuda_memory_mark(td_allocator *a, const void *p);
 td_status *td_cuda_pinned_new(td_cuda *d, td_allocator **out) TD_MUST_USE;
 void td_cuda_pinned_release(td_allocator *a);
 
+/* ---- copies (strided_copy.cu) -------------------------------------------- */
+
+/* td_device.copy_strided. */
+td_status *td_cuda_copy_strided(const td_kernel_ctx *c,
+                                const struct td_strided_copy *m, size_t size,
+                                const void *from, const void *value,
+                                void *to) TD_MUST_USE;
+
 /* ---- the device (device.c) ----------------------------------------------- */
 
 enum { TD_CUDA_RING = 1024 };

@@ -413,6 +413,7 @@ static td_status *init(td_cuda *d, int index, const char *place) {
   base->copy_peer = copy_peer;
   base->copy_inside = copy_inside;
   base->settle = settle;
+  base->copy_strided = td_cuda_copy_strided;
   TD_TRY(td_cuda_memory_new(d, &base->memory));
   return td_cuda_pinned_new(d, &base->host);
 }

@@ -79,6 +79,19 @@ static inline bool td_cuda_aligned(const void *p) {
   return (reinterpret_cast<uintptr_t>(p) & 15) == 0;
 }
 
+/* ---- what is wrong with data --------------------------------------------- */
+
+/* Tells it, unless something was told before: a kernel goes on without what is
+ * wrong. `report` is td_cuda_report_of(c, "text %lld, %lld"). */
+static __device__ inline void td_cuda_tell(td_cuda_report report,
+                                           long long value, long long limit) {
+  unsigned long long *number = &report.word->number;
+  if (*(volatile unsigned long long *)number != 0) return;
+  if (atomicCAS(number, 0ull, report.number) != 0) return;
+  report.word->value = value; /* read when the kernel is over */
+  report.word->limit = limit;
+}
+
 /* ---- modules ------------------------------------------------------------- */
 
 /* What a .cu brings; make finds it by this line. */

@@ -1,0 +1,61 @@
+/* row_plans.h - which row of its input each row of a result is: what the ops
+ * that copy rows by number read from their operands.
+ *
+ * Each is read and checked once, here; rows are then found one by one, on the
+ * host as a list (row_gather.h), on other devices by each thread for itself.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TD_ROW_PLANS_H
+#define TD_ROW_PLANS_H
+
+#include "engine/device/kernel.h"
+
+TD_BEGIN
+
+/* Gather, GatherV2: params is {batch, outer, along, inner}, indices {batch,
+ * each}, the result {batch, outer, each, inner}. */
+typedef struct td_gather_plan {
+  int64_t outer, along, inner, each;
+  td_shape out;
+} td_gather_plan;
+td_status *td_gather_read(td_kernel_ctx *c, td_gather_plan *p) TD_MUST_USE;
+
+/* GatherNd. */
+td_status *td_gather_nd_read(td_kernel_ctx *c, bool *ignore,
+                             td_shape *out) TD_MUST_USE;
+
+/* Roll: the first `axes` axes, each moved by `by`, in [0, size). */
+typedef struct td_roll_plan {
+  int axes;
+  int64_t by[TD_MAX_RANK];
+} td_roll_plan;
+td_status *td_roll_read(td_kernel_ctx *c, td_roll_plan *p) TD_MUST_USE;
+
+/* MirrorPad and, `back`, its gradient. */
+typedef struct td_mirror_plan {
+  td_shape in, out; /* without and with borders; `back`: the other way round */
+  int64_t before[TD_MAX_RANK];
+  int64_t edge; /* 1: the mirror stands behind the outermost element */
+} td_mirror_plan;
+td_status *td_mirror_read(td_kernel_ctx *c, bool back,
+                          td_mirror_plan *p) TD_MUST_USE;
+
+/* SpaceToBatch, BatchToSpace (`back`) and their ND forms. */
+typedef struct td_space_batch_plan {
+  int axes;                    /* of space: 1 .. axes of the tensors */
+  int64_t block[TD_MAX_RANK];  /* along each */
+  int64_t before[TD_MAX_RANK]; /* padding, or what is cut off */
+  int64_t blocks;              /* their product */
+  td_shape space, batch;       /* the tensors, by where the places are */
+} td_space_batch_plan;
+td_status *td_space_batch_read(td_kernel_ctx *c, bool back,
+                               td_space_batch_plan *p) TD_MUST_USE;
+
+/* MatrixBandPart: -1 keeps all below, or above. */
+typedef struct td_band_plan {
+  int64_t rows, cols, below, above;
+} td_band_plan;
+td_status *td_band_read(td_kernel_ctx *c, td_band_plan *p) TD_MUST_USE;
+
+TD_END
+#endif
