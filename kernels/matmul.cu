@@ -20,28 +20,28 @@ struct batches {
 template <class T, class S> struct lines {
   typedef S in;
   struct line {
-    int64_t at;
+    const T *at;
   };
   struct step {
     int64_t at;
   };
-  const T *from, *here;
+  const T *from;
   int64_t line_step, k_step;
   bool conj;
   batches of;
 
   __device__ inline bool inner() const { return k_step == 1; }
-  __device__ inline void to(int64_t batch) {
-    here = from;
-    for (int i = 0; i < of.rank; i++) {
-      here += batch % of.size[i] * of.step[i];
-      batch /= of.size[i];
+  __device__ inline line line_of(int64_t batch, int64_t i) const {
+    const T *to = from + i * line_step;
+    for (int k = 0; k < of.rank; k++) {
+      to += batch % of.size[k] * of.step[k];
+      batch /= of.size[k];
     }
+    return {to};
   }
-  __device__ inline line line_of(int64_t i) const { return {i * line_step}; }
   __device__ inline step step_of(int64_t k) const { return {k * k_step}; }
   __device__ inline in at(const line &l, const step &s) const {
-    return (in)td_num<T>::load(here[l.at + s.at]);
+    return (in)td_num<T>::load(l.at[s.at]);
   }
 };
 
@@ -71,9 +71,8 @@ lines<T, S> lines_of(const td_tensor *t, const td_shape *out, bool rows,
                      bool conj) {
   int64_t columns = t->shape.dim[t->shape.rank - 1];
   const T *at = td_cuda_at<const T>(t);
-  return {at,   at,
-          rows ? columns : 1, rows ? 1 : columns,
-          conj, batches_of(&t->shape, out)};
+  return {at, rows ? columns : 1, rows ? 1 : columns, conj,
+          batches_of(&t->shape, out)};
 }
 
 /* ---- running ------------------------------------------------------------- */

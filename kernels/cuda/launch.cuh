@@ -77,6 +77,16 @@ static inline bool td_cuda_aligned(const void *p) {
   return (reinterpret_cast<uintptr_t>(p) & 15) == 0;
 }
 
+/* ---- wrong data ---------------------------------------------------------- */
+
+/* The first of a device is kept. */
+TD_DEVICE void td_cuda_tell(const td_cuda_report &r, long long value,
+                            long long limit) {
+  if (atomicCAS(&r.word->number, 0ull, r.number) != 0) return;
+  r.word->value = value;
+  r.word->limit = limit;
+}
+
 /* ---- modules ------------------------------------------------------------- */
 
 /* What a .cu brings; make finds it by this line. */

@@ -11,10 +11,9 @@
  *     struct line { .. };
  *     struct step { .. };
  *     bool inner() const;                  // neighbours in memory have k, k + 1
- *     void to(int64_t batch);
- *     line line_of(int64_t i) const;       // asked for once, as i is the same
- *     step step_of(int64_t k) const;       // for many k, and the other way
- *     in at(const line &, const step &) const;
+ *     line line_of(int64_t batch, int64_t i) const;  // asked for once, as i is
+ *     step step_of(int64_t k) const;       // the same for many k, and the
+ *     in at(const line &, const step &) const;       // other way
  *   };
  *   struct cells { void put(int64_t batch, int64_t i, int64_t j, in v) const; };
  *
@@ -56,11 +55,12 @@ template <class O, int R> struct tile_bring {
   typename O::line line[R];
   bool there[R];
 
-  __device__ inline void find(const O &o, int64_t first, int64_t lines) {
+  __device__ inline void find(const O &o, int64_t batch, int64_t first,
+                              int64_t lines) {
     for (int r = 0, i, k; r < R; r++) {
       tile_place<R * TILE_EDGE>(o.inner(), (int)threadIdx.x, r, &i, &k);
       there[r] = first + i < lines;
-      line[r] = o.line_of(there[r] ? first + i : first);
+      line[r] = o.line_of(batch, there[r] ? first + i : first);
     }
   }
   /* Steps [begin, begin + 16) but none from `end` on, to to[step][line]. */
@@ -106,10 +106,8 @@ __global__ void __launch_bounds__(256)
     in sum[R][R];
     for (int r = 0; r < R; r++)
       for (int q = 0; q < R; q++) sum[r][q] = in(0);
-    a.to(z);
-    b.to(z);
-    from_a.find(a, i0, s.m);
-    from_b.find(b, j0, s.n);
+    from_a.find(a, z, i0, s.m);
+    from_b.find(b, z, j0, s.n);
     for (int64_t k = begin; k < end; k += TILE_STEPS) {
       from_a.bring(a, k, end, left);
       from_b.bring(b, k, end, right);
