@@ -4,6 +4,8 @@
  * over everything but the channels.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/bias.h"
+
 #include <string.h>
 
 #include "kernels/binary.h"
@@ -55,14 +57,27 @@ static td_status *shape_add(td_infer *c) {
   return NULL;
 }
 
-static td_status *run_add(td_kernel_ctx *c) {
+static td_bias view_of(const td_shape *s, int axis) {
+  return (td_bias){td_shape_span(s, 0, axis), s->dim[axis],
+                   td_shape_span(s, axis + 1, s->rank), axis};
+}
+
+td_status *td_bias_add_of(const td_kernel_ctx *c, td_bias *b) {
   const td_shape *value = &td_in(c, 0)->shape, *bias = &td_in(c, 1)->shape;
   TD_TRY(check_rank(value, "value"));
   int axis = channel_axis(format_of(c), value->rank);
   if (bias->rank != 1 || bias->dim[0] != value->dim[axis])
     return mismatch(value, bias, axis);
-  td_shape seen = {.rank = value->rank - axis};
-  seen.dim[0] = bias->dim[0];
+  *b = view_of(value, axis);
+  return NULL;
+}
+
+static td_status *run_add(td_kernel_ctx *c) {
+  const td_shape *value = &td_in(c, 0)->shape;
+  td_bias b;
+  TD_TRY(td_bias_add_of(c, &b));
+  td_shape seen = {.rank = value->rank - b.axis};
+  seen.dim[0] = b.channels;
   for (int i = 1; i < seen.rank; i++) seen.dim[i] = 1;
   return td_binary_run(c, TD_BINARY_AddV2, value, &seen);
 }
@@ -79,15 +94,22 @@ static td_status *shape_grad(td_infer *c) {
   return NULL;
 }
 
+td_status *td_bias_grad_of(const td_kernel_ctx *c, td_bias *b) {
+  const td_shape *dy = &td_in(c, 0)->shape;
+  TD_TRY(check_rank(dy, "out_backprop"));
+  *b = view_of(dy, channel_axis(format_of(c), dy->rank));
+  return NULL;
+}
+
 static td_status *run_grad(td_kernel_ctx *c) {
   const td_tensor *dy = td_in(c, 0);
   bool folded[TD_MAX_RANK];
   td_reduce_plan plan;
   td_tensor *db;
-  TD_TRY(check_rank(&dy->shape, "out_backprop"));
-  int axis = channel_axis(format_of(c), dy->shape.rank);
-  for (int i = 0; i < TD_MAX_RANK; i++) folded[i] = i != axis;
-  td_shape shape = td_shape_vector(dy->shape.dim[axis]);
+  td_bias b;
+  TD_TRY(td_bias_grad_of(c, &b));
+  for (int i = 0; i < TD_MAX_RANK; i++) folded[i] = i != b.axis;
+  td_shape shape = td_shape_vector(b.channels);
   TD_TRY(td_out(c, 0, &shape, &db));
   td_reduce_plan_of(&dy->shape, folded, &plan);
   return td_reduce_run(c, TD_REDUCE_SUM, TD_REDUCE_KEEP, dy, &plan, db);

@@ -131,70 +131,80 @@ static bool allows_empty(family f, const td_conv *c, const td_shape *out) {
   return f.axes == 2 && (td_conv_window(c) > 0 || td_shape_count(out) == 0);
 }
 
-static td_status *forward_run(td_kernel_ctx *ctx, family f) {
+static td_status *plan_forward(const td_kernel_ctx *ctx, family f,
+                               td_conv_plan *p) {
   const td_shape *in = &td_in(ctx, 0)->shape, *filter = &td_in(ctx, 1)->shape;
-  td_conv_rule r;
-  td_conv c;
-  td_shape out;
-  TD_TRY(td_conv_rule_node(td_ctx_node(ctx), f.axes, f.depthwise, &r));
-  TD_TRY(td_conv_of(&r, in, filter, NULL, &c));
-  TD_TRY(td_conv_shape(&r, in, filter, &out));
-  if (td_shape_count(filter) == 0 && !allows_empty(f, &c, &out))
+  p->a = 0;
+  p->b = 1;
+  TD_TRY(td_conv_of(&p->rule, in, filter, NULL, &p->conv));
+  TD_TRY(td_conv_shape(&p->rule, in, filter, &p->shape));
+  if (td_shape_count(filter) == 0 && !allows_empty(f, &p->conv, &p->shape))
     return td_error(TD_INVALID_ARGUMENT, "filter must not be empty");
-  return td_conv_kernel(ctx, &c, &r, TD_CONV_FORWARD, 0, 1, &out);
+  return NULL;
 }
 
-static td_status *data_run(td_kernel_ctx *ctx, family f) {
+static td_status *plan_data(const td_kernel_ctx *ctx, family f,
+                            td_conv_plan *p) {
   const td_shape *filter = &td_in(ctx, 1)->shape, *dy = &td_in(ctx, 2)->shape;
-  td_conv_rule r;
-  td_conv c;
-  td_shape in;
-  TD_TRY(td_conv_rule_node(td_ctx_node(ctx), f.axes, f.depthwise, &r));
-  TD_TRY(td_operand_shape(td_in(ctx, 0), "input_sizes", &in));
-  complete(&r, filter, dy, &in);
-  TD_TRY(check_sizes(&in, "input_sizes", f.axes));
-  TD_TRY(td_conv_of(&r, &in, filter, dy, &c));
-  return td_conv_kernel(ctx, &c, &r, TD_CONV_DATA, 1, 2, &in);
+  p->a = 1;
+  p->b = 2;
+  TD_TRY(td_operand_shape(td_in(ctx, 0), "input_sizes", &p->shape));
+  complete(&p->rule, filter, dy, &p->shape);
+  TD_TRY(check_sizes(&p->shape, "input_sizes", f.axes));
+  return td_conv_of(&p->rule, &p->shape, filter, dy, &p->conv);
 }
 
-static td_status *weights_run(td_kernel_ctx *ctx, family f) {
+static td_status *plan_weights(const td_kernel_ctx *ctx, family f,
+                               td_conv_plan *p) {
   const td_shape *in = &td_in(ctx, 0)->shape, *dy = &td_in(ctx, 2)->shape;
-  td_conv_rule r;
-  td_conv c;
-  td_shape filter;
-  TD_TRY(td_conv_rule_node(td_ctx_node(ctx), f.axes, f.depthwise, &r));
-  TD_TRY(td_operand_shape(td_in(ctx, 1), "filter_sizes", &filter));
-  TD_TRY(check_sizes(&filter, "filter_sizes", f.axes));
-  TD_TRY(td_conv_of(&r, in, &filter, dy, &c));
-  return td_conv_kernel(ctx, &c, &r, TD_CONV_WEIGHTS, 0, 2, &filter);
+  p->a = 0;
+  p->b = 2;
+  TD_TRY(td_operand_shape(td_in(ctx, 1), "filter_sizes", &p->shape));
+  TD_TRY(check_sizes(&p->shape, "filter_sizes", f.axes));
+  return td_conv_of(&p->rule, in, &p->shape, dy, &p->conv);
+}
+
+td_status *td_conv_plan_of(const td_kernel_ctx *c, int axes, bool depthwise,
+                           td_conv_pass pass, td_conv_plan *p) {
+  family f = {axes, depthwise};
+  p->pass = pass;
+  TD_TRY(td_conv_rule_node(td_ctx_node(c), axes, depthwise, &p->rule));
+  if (pass == TD_CONV_FORWARD) return plan_forward(c, f, p);
+  return pass == TD_CONV_DATA ? plan_data(c, f, p) : plan_weights(c, f, p);
+}
+
+static td_status *run(td_kernel_ctx *c, family f, td_conv_pass pass) {
+  td_conv_plan p;
+  TD_TRY(td_conv_plan_of(c, f.axes, f.depthwise, pass, &p));
+  return td_conv_kernel(c, &p);
 }
 
 static td_status *conv2_run(td_kernel_ctx *c) {
-  return forward_run(c, conv2);
+  return run(c, conv2, TD_CONV_FORWARD);
 }
 static td_status *conv2_data_run(td_kernel_ctx *c) {
-  return data_run(c, conv2);
+  return run(c, conv2, TD_CONV_DATA);
 }
 static td_status *conv2_weights_run(td_kernel_ctx *c) {
-  return weights_run(c, conv2);
+  return run(c, conv2, TD_CONV_WEIGHTS);
 }
 static td_status *conv3_run(td_kernel_ctx *c) {
-  return forward_run(c, conv3);
+  return run(c, conv3, TD_CONV_FORWARD);
 }
 static td_status *conv3_data_run(td_kernel_ctx *c) {
-  return data_run(c, conv3);
+  return run(c, conv3, TD_CONV_DATA);
 }
 static td_status *conv3_weights_run(td_kernel_ctx *c) {
-  return weights_run(c, conv3);
+  return run(c, conv3, TD_CONV_WEIGHTS);
 }
 static td_status *depth2_run(td_kernel_ctx *c) {
-  return forward_run(c, depth2);
+  return run(c, depth2, TD_CONV_FORWARD);
 }
 static td_status *depth2_data_run(td_kernel_ctx *c) {
-  return data_run(c, depth2);
+  return run(c, depth2, TD_CONV_DATA);
 }
 static td_status *depth2_weights_run(td_kernel_ctx *c) {
-  return weights_run(c, depth2);
+  return run(c, depth2, TD_CONV_WEIGHTS);
 }
 
 /* ---- cost -----------------------------------------------------------------

@@ -84,6 +84,20 @@ typedef enum td_conv_pass {
   TD_CONV_WEIGHTS, /* the gradient of the filter */
 } td_conv_pass;
 
+/* A kernel's convolution, checked: the result of the pass is output 0, of
+ * `shape`; a, b: the inputs in the order of td_conv_data. */
+typedef struct td_conv_plan {
+  td_conv conv;
+  td_conv_rule rule;
+  td_conv_pass pass;
+  int a, b;
+  td_shape shape;
+} td_conv_plan;
+
+/* Of an op of this many axes that computes `pass`. */
+td_status *td_conv_plan_of(const td_kernel_ctx *c, int axes, bool depthwise,
+                           td_conv_pass pass, td_conv_plan *p) TD_MUST_USE;
+
 /* What is convolved with what, dense, channels last: x, filter -> y forward;
  * filter, y -> x; x, y -> filter. The one that is computed is written whole. */
 typedef struct td_conv_data {
@@ -91,12 +105,9 @@ typedef struct td_conv_data {
   void *x, *filter, *y;
 } td_conv_data;
 
-/* A whole kernel: the result of the pass is output 0, of `shape`; a, b: the
- * inputs in the order of td_conv_data. Sees to layouts, float16, bfloat16 and
- * empty tensors. */
-td_status *td_conv_kernel(td_kernel_ctx *ctx, const td_conv *c,
-                          const td_conv_rule *r, td_conv_pass pass, int a,
-                          int b, const td_shape *shape) TD_MUST_USE;
+/* A whole kernel. Sees to layouts, float16, bfloat16 and empty tensors. */
+td_status *td_conv_kernel(td_kernel_ctx *ctx,
+                          const td_conv_plan *p) TD_MUST_USE;
 
 /* ---- for the above, and tests of it ---- */
 

@@ -153,19 +153,18 @@ static td_status *run_on(td_kernel_ctx *ctx, const td_conv *c,
   return run(ctx, c, pass, &d);
 }
 
-td_status *td_conv_kernel(td_kernel_ctx *ctx, const td_conv *c,
-                          const td_conv_rule *r, td_conv_pass pass, int a,
-                          int b, const td_shape *shape) {
+td_status *td_conv_kernel(td_kernel_ctx *ctx, const td_conv_plan *p) {
   static const int roles[][3] = {/* of a, b and the result */
                                  {X, FILTER, Y},
                                  {FILTER, Y, X},
                                  {X, Y, FILTER}};
-  const int *role = roles[pass];
-  const td_tensor *in[] = {td_in(ctx, a), td_in(ctx, b)};
+  const int *role = roles[p->pass];
+  const td_conv_rule *r = &p->rule;
+  const td_tensor *in[] = {td_in(ctx, p->a), td_in(ctx, p->b)};
   operand of[3] = {0};
   td_tensor *out;
   td_status *s = NULL;
-  TD_TRY(td_out(ctx, 0, shape, &out));
+  TD_TRY(td_out(ctx, 0, &p->shape, &out));
   if (td_tensor_count(out) == 0) return NULL;
   if (td_tensor_count(in[0]) == 0 || td_tensor_count(in[1]) == 0) {
     memset(out->data, 0, td_tensor_bytes(out));
@@ -178,7 +177,7 @@ td_status *td_conv_kernel(td_kernel_ctx *ctx, const td_conv *c,
   if (td_ok(s))
     s = prepare(ctx, out, r->channels_first && role[2] != FILTER, false,
                 result);
-  if (td_ok(s)) s = run_on(ctx, c, pass, &of[X], &of[FILTER], &of[Y]);
+  if (td_ok(s)) s = run_on(ctx, &p->conv, p->pass, &of[X], &of[FILTER], &of[Y]);
   if (td_ok(s)) write_operand(ctx, result, out);
   for (int i = 0; i < 3; i++) drop(&of[i]);
   return s;

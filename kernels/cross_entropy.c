@@ -5,6 +5,8 @@
  * needs a logit reads it before the gradient is written over it.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/cross_entropy.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -193,12 +195,16 @@ static td_status *repeated(td_kernel_ctx *c, int i, const td_shape *shape,
   return NULL;
 }
 
+td_status *td_cross_entropy_dense(const td_kernel_ctx *c, td_shape *shape) {
+  TD_TRY(dense_shape(&td_in(c, 0)->shape, &td_in(c, 1)->shape, shape));
+  return td_array_count(shape, NULL);
+}
+
 static td_status *dense_run(td_kernel_ctx *c) {
   td_shape shape;
   td_tensor features = {0}, labels = {0};
   xent e = {0};
-  TD_TRY(dense_shape(&td_in(c, 0)->shape, &td_in(c, 1)->shape, &shape));
-  TD_TRY(td_array_count(&shape, NULL));
+  TD_TRY(td_cross_entropy_dense(c, &shape));
   td_status *s = repeated(c, 1, &shape, &labels);
   bool own = td_shape_equal(&td_in(c, 0)->shape, &shape);
   if (td_ok(s) && !own) s = repeated(c, 0, &shape, &features);
@@ -239,11 +245,15 @@ static td_status *sparse_infer(td_infer *c) {
   return NULL;
 }
 
+td_status *td_cross_entropy_sparse(const td_kernel_ctx *c, td_shape *shape) {
+  return sparse_shape(&td_in(c, 0)->shape, &td_in(c, 1)->shape, shape);
+}
+
 static td_status *sparse_run(td_kernel_ctx *c) {
   const td_tensor *labels = td_in(c, 1);
   td_shape shape;
   xent e = {.sparse = labels};
-  TD_TRY(sparse_shape(&td_in(c, 0)->shape, &labels->shape, &shape));
+  TD_TRY(td_cross_entropy_sparse(c, &shape));
   for (int64_t i = 0; i < shape.dim[0]; i++) {
     int64_t label = td_tensor_get_i(labels, i);
     if (label < 0 || label >= shape.dim[1])

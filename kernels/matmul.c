@@ -5,22 +5,22 @@
  * small integers may be multiplied in a wider dtype.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/matmul.h"
+
 #include "kernels/array.h"
 #include "kernels/cpu.h"
 #include "kernels/blas/gemm.h"
 
 /* ---- shapes -------------------------------------------------------------- */
 
-/* Do the axes before the last two have to be equal, or may they broadcast? */
-typedef enum batches { NO_BATCH, EQUAL_BATCH, BROADCAST_BATCH } batches;
-
 static td_status *check_operand(const td_shape *s, const char *what,
-                                batches how) {
+                                td_matmul_form how) {
   td_shape_text text;
-  if (s->rank < 0 || (how == NO_BATCH ? s->rank == 2 : s->rank >= 2))
+  if (s->rank < 0 || (how == TD_MATMUL_PLAIN ? s->rank == 2 : s->rank >= 2))
     return NULL;
   return td_error(TD_INVALID_ARGUMENT, "%s must be of rank 2%s, not %s", what,
-                  how == NO_BATCH ? "" : " or more", td_shape_str(s, &text));
+                  how == TD_MATMUL_PLAIN ? "" : " or more",
+                  td_shape_str(s, &text));
 }
 
 static td_shape front_of(const td_shape *s) {
@@ -30,21 +30,21 @@ static td_shape front_of(const td_shape *s) {
 }
 
 static td_status *join_batches(const td_shape *a, const td_shape *b,
-                               batches how, td_shape *out) {
+                               td_matmul_form how, td_shape *out) {
   td_shape_text at, bt;
   td_shape x = front_of(a), y = front_of(b);
-  if (how == BROADCAST_BATCH ? td_shape_broadcast(&x, &y, out)
-                             : td_shape_merge(&x, &y, out))
+  if (how == TD_MATMUL_BROADCAST ? td_shape_broadcast(&x, &y, out)
+                                 : td_shape_merge(&x, &y, out))
     return NULL;
   return td_error(
       TD_INVALID_ARGUMENT, "the axes of %s and %s before the last two %s",
       td_shape_str(a, &at), td_shape_str(b, &bt),
-      how == BROADCAST_BATCH ? "do not broadcast" : "must be equal");
+      how == TD_MATMUL_BROADCAST ? "do not broadcast" : "must be equal");
 }
 
 /* Both ranks are known. */
 static td_status *product_shape(const td_shape *a, const td_shape *b,
-                                bool trans_a, bool trans_b, batches how,
+                                bool trans_a, bool trans_b, td_matmul_form how,
                                 td_shape *out) {
   td_shape_text at, bt;
   int ra = a->rank, rb = b->rank;
@@ -64,13 +64,13 @@ static td_status *product_shape(const td_shape *a, const td_shape *b,
 }
 
 static td_status *infer(td_infer *c, const char *const names[2], bool trans_a,
-                        bool trans_b, batches how) {
+                        bool trans_b, td_matmul_form how) {
   const td_shape *a = td_infer_in(c, 0), *b = td_infer_in(c, 1);
   td_shape two = td_shape_ranked(2), out;
   TD_TRY(check_operand(a, names[0], how));
   TD_TRY(check_operand(b, names[1], how));
-  if (how == NO_BATCH && a->rank < 0) a = &two;
-  if (how == NO_BATCH && b->rank < 0) b = &two;
+  if (how == TD_MATMUL_PLAIN && a->rank < 0) a = &two;
+  if (how == TD_MATMUL_PLAIN && b->rank < 0) b = &two;
   if (a->rank < 0 || b->rank < 0) return NULL;
   TD_TRY(product_shape(a, b, trans_a, trans_b, how, &out));
   td_infer_out(c, 0, out);
@@ -81,17 +81,17 @@ static const char *const ab[] = {"a", "b"}, *const xy[] = {"x", "y"};
 
 static td_status *matmul_infer(td_infer *c) {
   return infer(c, ab, td_infer_bool(c, "transpose_a"),
-               td_infer_bool(c, "transpose_b"), NO_BATCH);
+               td_infer_bool(c, "transpose_b"), TD_MATMUL_PLAIN);
 }
 
 static td_status *batch_infer(td_infer *c) {
   return infer(c, xy, td_infer_bool(c, "adj_x"), td_infer_bool(c, "adj_y"),
-               EQUAL_BATCH);
+               TD_MATMUL_EQUAL);
 }
 
 static td_status *batch_v2_infer(td_infer *c) {
   return infer(c, xy, td_infer_bool(c, "adj_x"), td_infer_bool(c, "adj_y"),
-               BROADCAST_BATCH);
+               TD_MATMUL_BROADCAST);
 }
 
 /* ---- running ------------------------------------------------------------- */
@@ -135,54 +135,61 @@ static td_status *multiply(td_kernel_ctx *c, td_product *p, int64_t batch,
   return td_gemm(c, p, batch, offsets);
 }
 
-static td_status *run(td_kernel_ctx *c, const char *const names[2],
-                      bool trans_a, bool trans_b, bool conj, batches how) {
+td_status *td_matmul_of(const td_kernel_ctx *c, td_matmul_form how,
+                        td_matmul *p) {
+  const td_node *n = td_ctx_node(c);
+  bool plain = how == TD_MATMUL_PLAIN;
+  const char *const *names = plain ? ab : xy;
   const td_shape *a = &td_in(c, 0)->shape, *b = &td_in(c, 1)->shape;
-  td_tensor places = {.dtype = TD_INVALID}, *y;
-  td_shape out;
+  bool conj = !plain && td_dtype_is_complex(n->out[0].dtype);
+  p->trans_a = td_node_bool(n, plain ? "transpose_a" : "adj_x");
+  p->trans_b = td_node_bool(n, plain ? "transpose_b" : "adj_y");
+  p->conj_a = conj && p->trans_a;
+  p->conj_b = conj && p->trans_b;
   TD_TRY(check_operand(a, names[0], how));
   TD_TRY(check_operand(b, names[1], how));
-  TD_TRY(product_shape(a, b, trans_a, trans_b, how, &out));
-  TD_TRY(td_array_count(&out, NULL));
-  TD_TRY(td_out(c, 0, &out, &y));
+  TD_TRY(product_shape(a, b, p->trans_a, p->trans_b, how, &p->out));
+  TD_TRY(td_array_count(&p->out, NULL));
+  p->batch = td_shape_span(&p->out, 0, p->out.rank - 2);
+  p->m = p->out.dim[p->out.rank - 2];
+  p->n = p->out.dim[p->out.rank - 1];
+  p->k = a->dim[a->rank - (p->trans_a ? 2 : 1)];
+  return NULL;
+}
+
+static td_status *run(td_kernel_ctx *c, td_matmul_form how) {
+  const td_shape *a = &td_in(c, 0)->shape, *b = &td_in(c, 1)->shape;
+  td_tensor places = {.dtype = TD_INVALID}, *y;
+  td_matmul g;
+  TD_TRY(td_matmul_of(c, how, &g));
+  TD_TRY(td_out(c, 0, &g.out, &y));
   if (td_tensor_count(y) == 0) return NULL;
-  td_product p = {.m = out.dim[out.rank - 2],
-                  .n = out.dim[out.rank - 1],
-                  .k = a->dim[a->rank - (trans_a ? 2 : 1)],
+  td_product p = {.m = g.m,
+                  .n = g.n,
+                  .k = g.k,
                   .lda = a->dim[a->rank - 1],
                   .ldb = b->dim[b->rank - 1],
-                  .ldc = out.dim[out.rank - 1],
-                  .trans_a = trans_a,
-                  .trans_b = trans_b,
-                  .conj_a = conj && trans_a,
-                  .conj_b = conj && trans_b};
-  int64_t batch = td_shape_span(&out, 0, out.rank - 2);
-  if (batch > 1) TD_TRY(place_all(c, &out, batch, &places));
-  td_status *s = multiply(c, &p, batch, batch > 1 ? places.data : NULL, y);
+                  .ldc = g.n,
+                  .trans_a = g.trans_a,
+                  .trans_b = g.trans_b,
+                  .conj_a = g.conj_a,
+                  .conj_b = g.conj_b};
+  if (g.batch > 1) TD_TRY(place_all(c, &g.out, g.batch, &places));
+  td_status *s = multiply(c, &p, g.batch, g.batch > 1 ? places.data : NULL, y);
   td_tensor_release(&places);
   return s;
 }
 
 static td_status *matmul_run(td_kernel_ctx *c) {
-  const td_node *n = td_ctx_node(c);
-  return run(c, ab, td_node_bool(n, "transpose_a"),
-             td_node_bool(n, "transpose_b"), false, NO_BATCH);
-}
-
-/* adj: transposed and conjugated. */
-static td_status *batch_with(td_kernel_ctx *c, batches how) {
-  const td_node *n = td_ctx_node(c);
-  bool complex = td_dtype_is_complex(n->out[0].dtype);
-  return run(c, xy, td_node_bool(n, "adj_x"), td_node_bool(n, "adj_y"), complex,
-             how);
+  return run(c, TD_MATMUL_PLAIN);
 }
 
 static td_status *batch_run(td_kernel_ctx *c) {
-  return batch_with(c, EQUAL_BATCH);
+  return run(c, TD_MATMUL_EQUAL);
 }
 
 static td_status *batch_v2_run(td_kernel_ctx *c) {
-  return batch_with(c, BROADCAST_BATCH);
+  return run(c, TD_MATMUL_BROADCAST);
 }
 
 /* Input i in the dtype of the result. */
@@ -202,7 +209,7 @@ static td_status *widen(td_kernel_ctx *c, int i) {
 static td_status *batch_v3_run(td_kernel_ctx *c) {
   TD_TRY(widen(c, 0));
   TD_TRY(widen(c, 1));
-  return batch_with(c, BROADCAST_BATCH);
+  return run(c, TD_MATMUL_BROADCAST);
 }
 
 /* ---- cost -----------------------------------------------------------------

@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "kernels/cpu.h"
+#include "kernels/cross_entropy.h"
 
 typedef struct softmax {
   td_softmax_row row; /* of the input; x is where the first begins */
@@ -72,19 +73,26 @@ static td_status *softmax_infer(td_infer *c) {
   return NULL;
 }
 
-static td_status *run(td_kernel_ctx *c, bool log) {
-  const td_tensor *x = td_in(c, 0);
-  int last = x->shape.rank - 1;
-  td_tensor *y;
+td_status *td_softmax_size(const td_kernel_ctx *c, int64_t *rows, int64_t *n) {
+  const td_shape *x = &td_in(c, 0)->shape;
+  int last = x->rank - 1;
   if (last < 0)
     return td_error(TD_INVALID_ARGUMENT,
                     "logits must be of rank 1 or more, not a scalar");
+  *rows = td_shape_span(x, 0, last);
+  *n = x->dim[last];
+  return NULL;
+}
+
+static td_status *run(td_kernel_ctx *c, bool log) {
+  const td_tensor *x = td_in(c, 0);
+  int64_t rows = 0;
+  td_tensor *y;
   softmax s = {.row = {.table = td_softmax_table_of(td_cpu_isa()),
                        .dtype = x->dtype,
-                       .x = x->data,
-                       .n = x->shape.dim[last]},
+                       .x = x->data},
                .log = log};
-  int64_t rows = td_shape_span(&x->shape, 0, last);
+  TD_TRY(td_softmax_size(c, &rows, &s.row.n));
   TD_TRY(td_out_like(c, 0, 0, &y));
   s.to = y->data;
   if (s.row.n > 0) td_for(c, rows, td_grain_of(4 * s.row.n), do_rows, &s);

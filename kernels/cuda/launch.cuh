@@ -50,6 +50,13 @@ static inline dim3 td_cuda_grid(const td_kernel_ctx *c, int64_t n) {
   return dim3((unsigned)(need < most ? need : most));
 }
 
+/* Before a loop whose rounds are to be laid out one after the other. */
+#ifdef __CUDACC__
+#define TD_UNROLL _Pragma("unroll")
+#else
+#define TD_UNROLL
+#endif
+
 /* for (int64_t i = ...): all pieces of work of this thread. */
 #define TD_EACH(i, n)                                                          \
   for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < (n);    \
