@@ -80,13 +80,25 @@ int64_t td_lua_seconds(lua_State *L, int i) {
   return (int64_t)(t * 1e9) + 1;
 }
 
-/* core.attach(session, address, key or nil, seconds) -> the worker's task */
+lua_Number td_lua_patience(lua_State *L, int i) {
+  lua_Number n =
+      lua_getfield(L, i, "patience") == LUA_TNIL ? 0 : luaL_checknumber(L, -1);
+  lua_pop(L, 1);
+  if (n != 0 && !(n >= 1 && n <= TD_PATIENCE_MOST))
+    td_lua_error(L, TD_INVALID_ARGUMENT, "patience must be 1 to %d, not %g",
+                 TD_PATIENCE_MOST, n);
+  return n;
+}
+
+/* core.attach(session, address, key or nil, seconds, {patience =}) -> the
+ * worker's task */
 static int attach(lua_State *L) {
   td_session *s = td_lua_to_session(L, 1);
   td_lua_state *st = td_lua_get(L);
   td_attach_options o = {.to = {.control = td_lua_text(L, 2)},
                          .timeout = td_lua_seconds(L, 4),
-                         .interrupt = td_lua_interrupt()};
+                         .interrupt = td_lua_interrupt(),
+                         .patience = td_lua_patience(L, 5)};
   if (!lua_isnil(L, 3)) o.to.key = td_lua_text(L, 3);
   td_far_question far = {.what = TD_FAR_ATTACH,
                          .text = o.to.control,

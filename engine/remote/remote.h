@@ -34,6 +34,8 @@ TD_BEGIN
 typedef struct td_remote td_remote;
 typedef struct td_member td_member;
 
+enum { TD_PATIENCE_MOST = 1000 };
+
 typedef struct td_remote_options {
   td_runtime *runtime; /* retained */
   td_channel *channel; /* taken, also when it fails */
@@ -44,6 +46,8 @@ typedef struct td_remote_options {
   int cpu_devices; /* that others see; 0: 1 */
   int threads;     /* of a step of others; 0: all of the pool */
   bool thread;     /* a thread of its own pumps */
+  double patience; /* how many times as long silence may be until a peer counts
+                      as dead, 1 to 1000; 0: TIDE_PATIENCE, else 1 */
 } td_remote_options;
 
 /* Caller owns the result. */
@@ -67,6 +71,8 @@ typedef struct td_attach_options {
   td_dial to;
   int64_t timeout;      /* ns, 0: 10 s */
   const int *interrupt; /* (optional) */
+  double patience; /* (optional) of this process, from now on, if it is more
+                      than it has (td_remote_options) */
   struct td_keep *keep; /* far_session.c's; NULL: it runs parts */
 } td_attach_options;
 
