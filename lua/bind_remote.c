@@ -80,13 +80,25 @@ int64_t td_lua_seconds(lua_State *L, int i) {
   return (int64_t)(t * 1e9) + 1;
 }
 
-/* core.attach(session, address, key or nil, seconds) -> the worker's task */
+lua_Number td_lua_patience(lua_State *L, int i) {
+  lua_Number n =
+      lua_getfield(L, i, "patience") == LUA_TNIL ? 0 : luaL_checknumber(L, -1);
+  lua_pop(L, 1);
+  if (n != 0 && !(n >= 1 && n <= TD_PATIENCE_MOST))
+    td_lua_error(L, TD_INVALID_ARGUMENT, "patience must be 1 to %d, not %g",
+                 TD_PATIENCE_MOST, n);
+  return n;
+}
+
+/* core.attach(session, address, key or nil, seconds, {patience =}) -> the
+ * worker's task */
 static int attach(lua_State *L) {
   td_session *s = td_lua_to_session(L, 1);
   td_lua_state *st = td_lua_get(L);
   td_attach_options o = {.to = {.control = td_lua_text(L, 2)},
                          .timeout = td_lua_seconds(L, 4),
-                         .interrupt = td_lua_interrupt()};
+                         .interrupt = td_lua_interrupt(),
+                         .patience = td_lua_patience(L, 5)};
   if (!lua_isnil(L, 3)) o.to.key = td_lua_text(L, 3);
   td_far_question far = {.what = TD_FAR_ATTACH,
                          .text = o.to.control,
@@ -145,10 +157,11 @@ static char *copy(rows *to, const char *text) {
 static void keep_row(void *arg, const td_remote_row *from) {
   rows *to = arg;
   td_remote_row row = *from;
-  row.task = copy(to, from->task);
-  row.address = copy(to, from->address);
-  row.error = copy(to, from->error);
-  row.last = copy(to, from->last);
+#define COPY(field, name) row.field = copy(to, from->field);
+#define LEAVE(field, name)
+  TD_REMOTE_ROW(COPY, LEAVE, LEAVE, LEAVE, LEAVE)
+#undef COPY
+#undef LEAVE
   if (td_vec_push(&to->list, row)) return;
   to->failed = true;
   td_remote_row_deinit(&row);
@@ -166,41 +179,33 @@ static void set_text(lua_State *L, const char *key, const char *text) {
 }
 
 static void push_row(lua_State *L, const td_remote_row *row) {
-  lua_createtable(L, 0, 14);
-  set_text(L, "task", row->task);
-  set_text(L, "address", row->address);
-  set_text(L, "error", row->error);
-  set_text(L, "last_error", row->last);
-  td_lua_set_string(L, "state", row->state);
-  td_lua_set_number(L, "heartbeat", row->heard);
-  td_lua_set_integer(L, "steps", (lua_Integer)row->steps);
-  td_lua_set_integer(L, "memory", (lua_Integer)row->memory);
-  td_lua_set_integer(L, "bytes_in", (lua_Integer)row->bytes_in);
-  td_lua_set_integer(L, "bytes_out", (lua_Integer)row->bytes_out);
-  td_lua_set_number(L, "round_trip", (double)row->round_trip * 1e-9);
-  td_lua_set_number(L, "clock", (double)row->clock * 1e-9);
-  td_lua_set_integer(L, "pid", (lua_Integer)row->pid);
-  td_lua_set_integer(L, "incarnation", (lua_Integer)row->incarnation);
+  lua_newtable(L);
+#define TEXT(field, name) set_text(L, name, row->field);
+#define SECONDS(field, name) td_lua_set_number(L, name, row->field);
+#define COUNT(field, name) td_lua_set_integer(L, name, (lua_Integer)row->field);
+#define SPAN(field, name) td_lua_set_number(L, name, (double)row->field * 1e-9);
+  TD_REMOTE_ROW(TEXT, TEXT, SECONDS, COUNT, SPAN)
+#undef TEXT
+#undef SECONDS
+#undef COUNT
+#undef SPAN
 }
 
 /* A row of an answer; its texts stay on the stack below what follows. */
 static td_remote_row far_row(lua_State *L, td_bytes *from) {
   td_remote_row row = {0};
-  row.task = (char *)td_lua_far_text(L, from);
-  row.address = (char *)td_lua_far_text(L, from);
-  row.error = (char *)td_lua_far_text(L, from);
-  row.last = (char *)td_lua_far_text(L, from);
-  row.state = td_lua_far_text(L, from);
-  uint64_t heard = td_lua_far_number(L, from, 8);
-  memcpy(&row.heard, &heard, sizeof row.heard);
-  row.steps = td_lua_far_number(L, from, 8);
-  row.memory = td_lua_far_number(L, from, 8);
-  row.bytes_in = td_lua_far_number(L, from, 8);
-  row.bytes_out = td_lua_far_number(L, from, 8);
-  row.pid = td_lua_far_number(L, from, 8);
-  row.incarnation = td_lua_far_number(L, from, 8);
-  row.round_trip = (int64_t)td_lua_far_number(L, from, 8);
-  row.clock = (int64_t)td_lua_far_number(L, from, 8);
+  uint64_t bits;
+#define TEXT(field, name) row.field = (char *)td_lua_far_text(L, from);
+#define SECONDS(field, name)                                                   \
+  bits = td_lua_far_number(L, from, 8);                                        \
+  memcpy(&row.field, &bits, sizeof row.field);
+#define COUNT(field, name) row.field = td_lua_far_number(L, from, 8);
+#define SPAN(field, name) row.field = (int64_t)td_lua_far_number(L, from, 8);
+  TD_REMOTE_ROW(TEXT, TEXT, SECONDS, COUNT, SPAN)
+#undef TEXT
+#undef SECONDS
+#undef COUNT
+#undef SPAN
   return row;
 }
 

@@ -14,6 +14,8 @@
 td_status *td_lua_key_pair(const char *folder, td_keys_pair *out) TD_MUST_USE;
 /* The interpreter's; made when it is first asked for. Raises. Borrowed. */
 td_remote *td_lua_remote(lua_State *L);
+/* The field `patience` of the table at i; 0: none is given. */
+lua_Number td_lua_patience(lua_State *L, int i);
 /* The seconds at index `i` as ns, more than 0. Raises. */
 int64_t td_lua_seconds(lua_State *L, int i);
 

@@ -40,6 +40,7 @@ typedef struct lua_server {
 typedef struct server_options {
   const char *place, *listen, *listen_data, *advertise, *key, *allow;
   lua_Integer cpu_devices, threads, memory_limit;
+  lua_Number patience;
 } server_options;
 
 /* The text of a field of the table at 1, which keeps it; or NULL. */
@@ -70,7 +71,8 @@ static server_options read_options(lua_State *L) {
                           .cpu_devices = count_field(L, "cpu_devices", MOST),
                           .threads = count_field(L, "threads", MOST),
                           .memory_limit =
-                              count_field(L, "memory_limit", LUA_MAXINTEGER)};
+                              count_field(L, "memory_limit", LUA_MAXINTEGER),
+                          .patience = td_lua_patience(L, 1)};
 }
 
 static bool is_allowed(void *arg, const char *text) {
@@ -136,6 +138,7 @@ static td_status *serve(lua_server *u, const server_options *o,
                          .serve = true,
                          .cpu_devices = (int)o->cpu_devices,
                          .threads = (int)o->threads,
+                         .patience = o->patience,
                          .thread = true};
   td_status *s = NULL;
   if (!o->advertise || (as && data_as)) {
@@ -173,8 +176,8 @@ static lua_server *check_server(lua_State *L) {
 }
 
 /* core.server{place =, listen =, listen_data =, advertise =, key = folder,
- * allow = file, cpu_devices =, threads =, memory_limit =}; `advertise` has a
- * port, 0: the one that it listens at. */
+ * allow = file, cpu_devices =, threads =, memory_limit =, patience =};
+ * `advertise` has a port, 0: the one that it listens at. */
 static int server(lua_State *L) {
   server_options o = read_options(L);
   luaL_argcheck(L, o.place && o.listen, 1, "place and listen are needed");

@@ -23,6 +23,7 @@
 #include "engine/run/callable_impl.h"
 
 #define PATIENCE INT64_C(10000000000) /* ns that an answer may take */
+enum { ADOPTED = 1 << 15 };           /* numbers of one question, 256 KiB */
 
 struct td_far_session {
   td_session_planner base; /* first */
@@ -291,55 +292,73 @@ td_status *td_far_list(td_remote *r, const td_attach_options *at, td_str *out) {
 
 /* ---- joining ------------------------------------------------------------- */
 
-/* The serials that nodes of these names have here, in that order. */
-static td_status *find_serials(const td_graph *g, td_bytes *from,
-                               uint64_t **out, size_t *count) {
-  uint64_t n;
+/* Nodes by what their serials are there and here; of those that have none here,
+ * and without a graph, nothing. Takes them off *from. */
+static td_status *find_pairs(const td_graph *g, td_bytes *from, uint64_t **out,
+                             size_t *count) {
+  uint64_t n, serial;
   td_bytes name = {"", 0};
-  if (!td_bytes_get(from, 4, &n) || n > from->len)
+  *count = 0;
+  if (!td_bytes_get(from, 4, &n) || n > from->len / 9)
     return td_error(TD_DATA_LOSS, "a graph came broken");
-  *count = (size_t)n;
-  *out = td_calloc((size_t)n + 1, sizeof **out);
+  *out = td_calloc(2 * (size_t)n + 1, sizeof **out);
   if (!*out) return td_oom();
   for (size_t i = 0; i < n; i++) {
-    const char *stop = memchr(from->at, 0, from->len);
+    bool good = td_bytes_get(from, 8, &serial);
+    const char *stop = good ? memchr(from->at, 0, from->len) : NULL;
     if (!stop) return td_error(TD_DATA_LOSS, "a graph came broken");
     (void)td_bytes_take(from, (size_t)(stop - from->at) + 1, &name);
     const td_node *node = g ? td_graph_find(g, name.at) : NULL;
-    (*out)[i] = node ? node->serial : 0;
+    if (!node) continue;
+    (*out)[(*count)++] = serial;
+    (*out)[(*count)++] = node->serial;
   }
   return NULL;
 }
 
-static td_status *read_graph(td_graph *g, td_bytes from, uint64_t **serials,
+/* Caller owns *pairs, after an error, too. */
+static td_status *read_graph(td_graph *g, td_bytes from, uint64_t **pairs,
                              size_t *n) {
   td_bytes rest = from;
-  TD_TRY(find_serials(NULL, &rest, serials, n));
-  td_free(*serials);
-  *serials = NULL;
+  TD_TRY(find_pairs(NULL, &rest, pairs, n));
+  td_free(*pairs);
+  *pairs = NULL;
   if (rest.len) TD_TRY(td_graphdef_read(g, rest.at, rest.len, NULL));
   td_graph_lock(g);
-  td_status *s = find_serials(g, &from, serials, n);
+  td_status *s = find_pairs(g, &from, pairs, n);
   td_graph_unlock(g);
+  return s;
+}
+
+/* So many at a time that each question is a short head. */
+static td_status *adopt(td_far_session *f, uint64_t *pairs, size_t n,
+                        const int *interrupt) {
+  td_str none = {0};
+  td_status *s = NULL;
+  for (size_t at = 0; td_ok(s) && at < n; at += ADOPTED) {
+    size_t rest = n - at;
+    td_far_question q = {.what = TD_FAR_ADOPT,
+                         .numbers = pairs + at,
+                         .n_numbers = rest < ADOPTED ? rest : ADOPTED,
+                         .interrupt = interrupt};
+    s = td_far_ask(f, &q, &none);
+  }
+  td_str_deinit(&none);
   return s;
 }
 
 static td_status *copy_graph(td_far_session *f, td_graph *g,
                              const int *interrupt) {
   td_far_question q = {.what = TD_FAR_GRAPH, .interrupt = interrupt};
-  uint64_t *serials = NULL;
+  uint64_t *pairs = NULL;
   size_t n = 0;
   td_str text = {0};
   td_status *s = td_far_ask(f, &q, &text);
   if (td_ok(s))
-    s = read_graph(g, (td_bytes){td_str_c(&text), text.len}, &serials, &n);
-  q.what = TD_FAR_ADOPT;
-  q.numbers = serials;
-  q.n_numbers = n;
-  td_str_clear(&text);
-  if (td_ok(s)) s = td_far_ask(f, &q, &text);
-  td_free(serials);
+    s = read_graph(g, (td_bytes){td_str_c(&text), text.len}, &pairs, &n);
   td_str_deinit(&text);
+  if (td_ok(s)) s = adopt(f, pairs, n, interrupt);
+  td_free(pairs);
   return s;
 }
 

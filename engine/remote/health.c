@@ -6,7 +6,7 @@
 #include "engine/remote/cells.h"
 
 void td_health_init(td_health *h, int64_t now) {
-  *h = (td_health){TD_JOINING, now, now, 0};
+  *h = (td_health){TD_JOINING, now, now, 0, 0};
 }
 
 const char *td_health_name(td_health_state s) {
@@ -17,6 +17,7 @@ const char *td_health_name(td_health_state s) {
 static td_health_state heard(td_health *h, int64_t now) {
   if (h->state == TD_DEAD) return TD_DEAD;
   h->heard = now;
+  h->excused = 0;
   return TD_UP;
 }
 
@@ -53,8 +54,13 @@ bool td_health_on(td_health *h, td_health_event e, int64_t now) {
   return true;
 }
 
-bool td_health_tick(td_health *h, int64_t now, int64_t patient) {
-  int64_t silent = now - h->heard;
+void td_health_excuse(td_health *h, int64_t now, int64_t ns) {
+  int64_t silent = now - h->heard - h->excused;
+  h->excused += ns < silent ? ns : silent > 0 ? silent : 0;
+}
+
+bool td_health_tick(td_health *h, int64_t now, int64_t patient, double scale) {
+  int64_t silent = (int64_t)((double)(now - h->heard - h->excused) / scale);
   if (now < patient || h->state == TD_DEAD) return false;
   if (silent >= TD_HEALTH_DEAD) return td_health_on(h, TD_VERY_SILENT, now);
   if (silent >= TD_HEALTH_SUSPECT && h->state != TD_SUSPECT)

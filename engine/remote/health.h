@@ -9,7 +9,10 @@
  *                                                          5 s silent --> DEAD
  *
  * Silence counts only while we listened: when our own loop did not run for more
- * than a second, whatever waits is heard first and nobody judged for two.
+ * than a second, whatever waits is heard first and nobody judged for two; and
+ * what it stood still beyond two ticks is no silence at all, so that processes
+ * of a machine that has too much to do are as patient as they are slow. Who is
+ * slow alone is taken for dead all the same: `scale` makes the times longer.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_HEALTH_H
@@ -51,14 +54,17 @@ typedef struct td_health {
   int64_t heard;  /* when it was, last; before that when it was dialled */
   int64_t since;  /* when it came into this state */
   int64_t suspected; /* how often */
+  int64_t excused; /* ns since it was heard that do not count */
 } td_health;
 
 void td_health_init(td_health *h, int64_t now);
 /* True when the state changed. */
 bool td_health_on(td_health *h, td_health_event e, int64_t now);
+/* Our own loop stood still for `ns` until now: that is no silence. */
+void td_health_excuse(td_health *h, int64_t now, int64_t ns);
 /* What silence there is, by the clock; `patient` until then nobody is
- * judged. */
-bool td_health_tick(td_health *h, int64_t now, int64_t patient);
+ * judged. Times are `scale` times as long. */
+bool td_health_tick(td_health *h, int64_t now, int64_t patient, double scale);
 const char *td_health_name(td_health_state s); /* "up" */
 
 TD_END

@@ -3,16 +3,18 @@
  * Questions are answered on I/O threads, since some wait (attaching a worker,
  * the end of a session). An answer is a value of bytes, numbers with the lowest
  * byte first and texts with their length before them, which far_session.c
- * reads.
+ * reads; a long one is pulled, as any value is. A question is one head: of what
+ * may be long its client makes several.
  *
  *   LIST         n, of each: name, steps, ms since it was made, loops, whether
  *                it outlives its maker
  *   END          ends the session, for all who have it
- *   GRAPH        n, names of nodes, the graph: td_kept_write
- *   ADOPT        number: serials of these at the client: td_kept_adopt
+ *   GRAPH        n, serials and names of nodes, the graph: td_kept_write
+ *   ADOPT        number: pairs, a node's serial here and at the client:
+ *                td_kept_adopt
  *   WHY EXPLAIN  a text
  *   DEVICES      n, names
- *   WORKERS      n, rows
+ *   WORKERS      n, rows as TD_REMOTE_ROW has them
  *   ATTACH       text: address, key, time: ns -> the task
  *   DETACH       text: task, flag: with what it holds
  *   RESET        text: a container of the process
@@ -32,6 +34,7 @@
 #include "engine/remote/keeper_impl.h"
 #include "engine/remote/worker_impl.h"
 
+#define LONGEST INT64_C(1000000000000000) /* ns that ATTACH may take */
 enum { ASKED_MOST = 256, LOOP_HEAD = 5, LOOP_ENDS = 4, LOOP_MORE = 64 };
 
 typedef struct asked_here {
@@ -120,22 +123,13 @@ typedef struct row_list {
 static void put_row(void *arg, const td_remote_row *row) {
   row_list *to = arg;
   to->n++;
-  put_text(&to->text, row->task);
-  put_text(&to->text, row->address);
-  put_text(&to->text, row->error);
-  put_text(&to->text, row->last);
-  put_text(&to->text, row->state);
-  put_double(&to->text, row->heard);
-  const uint64_t numbers[] = {row->steps,
-                              row->memory,
-                              row->bytes_in,
-                              row->bytes_out,
-                              row->pid,
-                              row->incarnation,
-                              (uint64_t)row->round_trip,
-                              (uint64_t)row->clock};
-  for (size_t i = 0; i < TD_COUNT(numbers); i++)
-    td_bytes_put(&to->text, numbers[i], 8);
+#define TEXT(field, name) put_text(&to->text, row->field);
+#define SECONDS(field, name) put_double(&to->text, row->field);
+#define NUMBER(field, name) td_bytes_put(&to->text, (uint64_t)row->field, 8);
+  TD_REMOTE_ROW(TEXT, TEXT, SECONDS, NUMBER, NUMBER)
+#undef TEXT
+#undef SECONDS
+#undef NUMBER
 }
 
 static td_status *list_workers(asked_here *q) {
@@ -400,7 +394,7 @@ void td_keeper_asked(td_peer *p, const td_head *head) {
   q->id = (td_session_id){head->session_high, head->session_low};
   q->number = m->id;
   q->what = (int)m->what;
-  q->time = m->time;
+  q->time = m->time < 0 ? 0 : m->time < LONGEST ? m->time : LONGEST;
   q->flag = m->flag;
   q->status = check_room(r);
   if (td_ok(q->status)) q->status = copy_text(q, m);

@@ -395,8 +395,9 @@ static td_status *write_graph(td_kept_session *k, td_str *out) {
   TD_TRY(td_graphdef_export(k->graph, &bytes, &len));
   td_bytes_put(out, (uint64_t)n, 4);
   for (int32_t id = 0; id < n; id++) {
-    const char *name = td_graph_node(k->graph, id)->name;
-    td_str_addn(out, name, strlen(name) + 1);
+    const td_node *node = td_graph_node(k->graph, id);
+    td_bytes_put(out, node->serial, 8);
+    td_str_addn(out, node->name, strlen(node->name) + 1);
   }
   td_str_addn(out, bytes, len);
   td_free(bytes);
@@ -412,16 +413,31 @@ td_status *td_kept_write(td_kept_session *k, td_str *out) {
   return s;
 }
 
+/* The node of that serial, which ascend; NULL: it has gone. */
+static td_node *find_serial(const td_graph *g, uint64_t serial) {
+  int32_t low = 0, high = td_graph_size(g);
+  while (low < high) {
+    int32_t mid = low + (high - low) / 2;
+    if (td_graph_node(g, mid)->serial < serial)
+      low = mid + 1;
+    else
+      high = mid;
+  }
+  td_node *n = low < td_graph_size(g) ? td_graph_node(g, low) : NULL;
+  return n && n->serial == serial ? n : NULL;
+}
+
 td_status *td_kept_adopt(td_kept_session *k, const td_session_id *who,
-                         const uint64_t *serial, size_t n) {
+                         const uint64_t *pairs, size_t n) {
   td_status *s = NULL;
+  if (n % 2)
+    return td_error(TD_INVALID_ARGUMENT, "%zu numbers are no pairs of serials",
+                    n);
   pthread_mutex_lock(&k->lock);
-  if (n > (size_t)td_graph_size(k->graph))
-    s = td_error(TD_INVALID_ARGUMENT, "%zu nodes of %d are said to be known", n,
-                 (int)td_graph_size(k->graph));
-  for (size_t i = 0; td_ok(s) && i < n; i++)
-    if (serial[i])
-      s = note_known(k, who, serial[i], td_graph_node(k->graph, (int32_t)i));
+  for (size_t i = 0; td_ok(s) && i < n; i += 2) {
+    td_node *node = find_serial(k->graph, pairs[i]);
+    if (node) s = note_known(k, who, pairs[i + 1], node);
+  }
   pthread_mutex_unlock(&k->lock);
   return s;
 }

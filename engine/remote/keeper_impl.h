@@ -103,12 +103,13 @@ td_status *td_kept_merge(td_kept_session *k, const td_session_id *who,
                          td_graph *part, int feeds, int fetches,
                          td_kept_signature *out) TD_MUST_USE;
 void td_kept_signature_deinit(td_kept_signature *s);
-/* The graph as GraphDef, for who joins: appended to `out`, after the names of
- * its nodes in order (counted, NUL-ended). */
+/* The graph as GraphDef, for who joins: appended to `out`, after the serials and
+ * names of its nodes in order (counted, names NUL-ended). */
 td_status *td_kept_write(td_kept_session *k, td_str *out) TD_MUST_USE;
-/* Node i of what was written is known to `who` by serial[i], 0: it is not. */
+/* n numbers, by two: the node of serial `pairs[i]` here, if it is still there, is
+ * known to `who` by `pairs[i + 1]`. */
 td_status *td_kept_adopt(td_kept_session *k, const td_session_id *who,
-                         const uint64_t *serial, size_t n) TD_MUST_USE;
+                         const uint64_t *pairs, size_t n) TD_MUST_USE;
 /* Takes out what `who` alone knew and has no more. Outside of the turn. */
 td_status *td_kept_sweep(td_kept_session *k, const td_session_id *who,
                          const td_makers *alive) TD_MUST_USE;

@@ -11,7 +11,7 @@
 #include "engine/remote/far_session_impl.h"
 #include "engine/remote/master_impl.h"
 
-#define LEASE INT64_C(10000000000)  /* ns: how long a worker waits for us */
+#define LEASE INT64_C(10000000000)  /* ns, where patience is 1 */
 #define ATTACH INT64_C(10000000000) /* ns */
 #define AGAIN INT64_C(500000000)    /* ns before a lost one is dialled again */
 
@@ -19,6 +19,11 @@ static void advance(td_master *m);
 static void end_coming(td_member *w, td_status *why);
 static void dial_again(td_member *w);
 static void begin_rejoin(td_member *w);
+
+/* How long a worker waits for us. */
+static int64_t lease(const td_member *w) {
+  return (int64_t)((double)LEASE * w->master->of->patience);
+}
 
 /* ---- OPEN ---------------------------------------------------------------- */
 
@@ -60,7 +65,7 @@ static void say_open(td_member *w) {
   head.body_case = TD__REMOTE__MESSAGE__BODY_OPEN;
   head.open = &body;
   body.view = w->master->view;
-  body.lease = LEASE;
+  body.lease = lease(w);
   body.again = w->state == TD_MEMBER_OPEN;
   body.place = (uint64_t)w->place;
   body.slow_link = w->master->slow_link;
@@ -327,7 +332,7 @@ static void member_message(td_member *w, td_message *m) {
       lost(w, td_error(TD_UNAVAILABLE,
                        "%s has dropped the session: it heard nothing of us "
                        "for %.0f s, or was told that we are dead",
-                       w->task, (double)LEASE * 1e-9));
+                       w->task, (double)lease(w) * 1e-9));
     break;
   default:
     break;
@@ -634,6 +639,8 @@ td_status *td_remote_attach(td_remote *r, td_session *s,
                             const td_attach_options *o, td_member **out) {
   td_member *w = NULL;
   td_remote_enter(r);
+  if (o->patience > r->patience && o->patience <= TD_PATIENCE_MOST)
+    r->patience = o->patience;
   td_status *st = begin(r, s, o, &w);
   td_remote_leave(r);
   TD_TRY(st);

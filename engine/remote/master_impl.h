@@ -103,7 +103,7 @@ typedef struct td_far_roll {
   size_t stopped_at;       /* how far it is */
   Td__Remote__Edge *far;
   size_t n_far;
-  bool updates; /* td_roll_updates */
+  bool updates; /* td_session_updates */
   bool *narrow; /* by edge: what goes there goes in 16 bits; NULL: none */
   int32_t n_edges;
   int n_args, n_rets;

@@ -208,7 +208,7 @@ static td_status *make(td_member *m, const td_roll *roll, td_far_roll **out) {
   e->n_edges = roll->n_edges;
   e->n_args = roll->n_args;
   e->n_rets = roll->n_rets;
-  e->updates = td_roll_updates(roll);
+  e->updates = td_session_updates(roll);
   td_status *s = find_args(e, roll);
   if (td_ok(s)) s = seal(e, roll);
   if (!td_ok(s)) {

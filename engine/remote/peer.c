@@ -716,8 +716,8 @@ static bool is_lost(td_peer *p, td_lane lane, int64_t now) {
     g->since = now;
     g->came = p->came[lane];
   } else {
-    return now - g->since >= (p->broken ? LACK : LACK_WHOLE) &&
-           p->health.state == TD_UP;
+    double most = p->of->patience * (double)(p->broken ? LACK : LACK_WHOLE);
+    return (double)(now - g->since) >= most && p->health.state == TD_UP;
   }
   return false;
 }
@@ -777,7 +777,7 @@ void td_peer_tick(td_peer *p, int64_t now) {
   if (p->health.state == TD_DEAD) return;
   look_for_gaps(p, now);
   td_health_state was = p->health.state;
-  if (!td_health_tick(&p->health, now, p->of->patient)) return;
+  if (!td_health_tick(&p->health, now, p->of->patient, p->of->patience)) return;
   if (p->health.state == TD_DEAD) {
     p->health.state = was; /* it ends as others do */
     td_peer_end(p, TD_VERY_SILENT,

@@ -310,6 +310,14 @@ static void tick_peers(td_remote *r, int64_t now) {
   r->peers.len = kept;
 }
 
+/* Silence of others while our own loop stood still is none. */
+static void excuse(td_remote *r, int64_t now) {
+  int64_t still = r->ticked ? now - r->ticked - 2 * TD_HEALTH_TICK : 0;
+  if (still <= 0 || TD_BUG(TD_BUG_STALL)) return;
+  for (size_t i = 0; i < r->peers.len; i++)
+    td_health_excuse(&r->peers.at[i]->health, now, still);
+}
+
 /* Did our own loop stand still? */
 static bool is_stalled(td_remote *r, int64_t now) {
   bool stalled = r->ticked && now - r->ticked > TD_HEALTH_STALL;
@@ -328,6 +336,7 @@ static void hear(td_remote *r) {
 }
 
 static void tick(td_remote *r, int64_t now) {
+  excuse(r, now);
   hear(r);
   bool stalled = is_stalled(r, now);
   r->ticked = now;
@@ -362,6 +371,13 @@ static uint64_t hash_of(const td_kernel_table *t) {
 static int protocol(void) {
   const char *env = getenv("TIDE_TEST_PROTOCOL");
   return env ? atoi(env) : TD_WIRE_VERSION;
+}
+
+/* What is no number, or none of these, is as if it were not there. */
+static double patience(const td_remote_options *o) {
+  const char *env = getenv("TIDE_PATIENCE");
+  double n = o->patience > 0 ? o->patience : env ? strtod(env, NULL) : 1;
+  return n >= 1 && n <= TD_PATIENCE_MOST ? n : 1;
 }
 
 static td_status *init(td_remote *r, const td_remote_options *o) {
@@ -420,6 +436,7 @@ td_status *td_remote_new(const td_remote_options *o, td_remote **out) {
   r->room = TD_ROOM;
   r->room_idle = TD_ROOM_IDLE;
   r->after_end = &r->after;
+  r->patience = patience(o);
   r->ticked = td_clock_now();
   pthread_mutex_init(&r->turn, NULL);
   pthread_mutex_init(&r->ear, NULL);

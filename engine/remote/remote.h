@@ -34,6 +34,8 @@ TD_BEGIN
 typedef struct td_remote td_remote;
 typedef struct td_member td_member;
 
+enum { TD_PATIENCE_MOST = 1000 };
+
 typedef struct td_remote_options {
   td_runtime *runtime; /* retained */
   td_channel *channel; /* taken, also when it fails */
@@ -44,6 +46,8 @@ typedef struct td_remote_options {
   int cpu_devices; /* that others see; 0: 1 */
   int threads;     /* of a step of others; 0: all of the pool */
   bool thread;     /* a thread of its own pumps */
+  double patience; /* how many times as long silence may be until a peer counts
+                      as dead, 1 to 1000; 0: TIDE_PATIENCE, else 1 */
 } td_remote_options;
 
 /* Caller owns the result. */
@@ -67,6 +71,8 @@ typedef struct td_attach_options {
   td_dial to;
   int64_t timeout;      /* ns, 0: 10 s */
   const int *interrupt; /* (optional) */
+  double patience; /* (optional) of this process, from now on, if it is more
+                      than it has (td_remote_options) */
   struct td_keep *keep; /* far_session.c's; NULL: it runs parts */
 } td_attach_options;
 
@@ -83,15 +89,38 @@ td_status *td_remote_attach(td_remote *r, td_session *s,
 td_status *td_remote_detach(td_remote *r, td_session *s, const char *task,
                             bool drop) TD_MUST_USE;
 
-/* What is known of a worker, now. Strings are copies: td_remote_row_deinit. */
+/* What is known of a worker, each with the name that users see: a TEXT of its
+ * own, a WORD of a few, SECONDS as they are, a COUNT, a SPAN in ns. What copies,
+ * sends or shows rows is made of this list. */
+#define TD_REMOTE_ROW(TEXT, WORD, SECONDS, COUNT, SPAN)                        \
+  TEXT(task, "task")                                                           \
+  TEXT(address, "address")                                                     \
+  TEXT(error, "error")                                                         \
+  TEXT(last, "last_error") /* how a step failed there last */                  \
+  WORD(state, "state")     /* joining, up, suspect, dead */                    \
+  SECONDS(heard, "heartbeat") /* since */                                      \
+  COUNT(steps, "steps")                                                        \
+  COUNT(memory, "memory")                                                      \
+  COUNT(bytes_in, "bytes_in")                                                  \
+  COUNT(bytes_out, "bytes_out")                                                \
+  SPAN(round_trip, "round_trip")                                               \
+  SPAN(clock, "clock") /* of its clock beyond ours */                          \
+  COUNT(incarnation, "incarnation")                                            \
+  COUNT(pid, "pid")
+
+/* As it is now. Strings are copies: td_remote_row_deinit. */
 typedef struct td_remote_row {
-  char *task, *address, *error;
-  char *last; /* how a step failed there last; "" */
-  const char *state; /* "joining", "up", "suspect", "dead" */
-  double heard;      /* seconds since */
-  uint64_t steps, memory, bytes_in, bytes_out;
-  int64_t round_trip, clock; /* ns; of its clock beyond ours */
-  uint64_t incarnation, pid;
+#define TEXT(field, name) char *field;
+#define WORD(field, name) const char *field;
+#define SECONDS(field, name) double field;
+#define COUNT(field, name) uint64_t field;
+#define SPAN(field, name) int64_t field;
+  TD_REMOTE_ROW(TEXT, WORD, SECONDS, COUNT, SPAN)
+#undef TEXT
+#undef WORD
+#undef SECONDS
+#undef COUNT
+#undef SPAN
 } td_remote_row;
 void td_remote_row_deinit(td_remote_row *row);
 /* Calls each(arg, row) for all workers of `s` (NULL: all peers). */

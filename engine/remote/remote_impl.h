@@ -89,6 +89,7 @@ struct td_remote {
   uint64_t last_number;    /* of offers, questions, handles */
   int64_t ticked;         /* when, last */
   int64_t patient;        /* nobody is judged before */
+  double patience;        /* times of health are so many times as long */
   struct td_piece_cache *pieces; /* of graphs of others */
   uint64_t steps;         /* run for others */
   td_remote_meter meter;

@@ -17,10 +17,11 @@ typedef struct rows {
 } rows;
 
 void td_remote_row_deinit(td_remote_row *row) {
-  td_free(row->task);
-  td_free(row->address);
-  td_free(row->error);
-  td_free(row->last);
+#define FREE(field, name) td_free(row->field);
+#define LEAVE(field, name)
+  TD_REMOTE_ROW(FREE, LEAVE, LEAVE, LEAVE, LEAVE)
+#undef FREE
+#undef LEAVE
   *row = (td_remote_row){0};
 }
 

@@ -47,7 +47,7 @@ typedef struct td_roll {
 } td_roll;
 
 /* Do its parts write variables? */
-bool td_roll_updates(const td_roll *roll);
+bool td_session_updates(const td_roll *roll);
 
 /* ns of one execution of a node on a device, a decaying average. */
 typedef void (*td_each_cost)(void *arg, const td_device *d, const char *node,

@@ -11,7 +11,7 @@
 
 enum { TOLD = 8 }; /* tasks of a kind */
 
-bool td_roll_updates(const td_roll *roll) {
+bool td_session_updates(const td_roll *roll) {
   for (int i = 0; i < roll->n_parts; i++) {
     const td_graph *g = roll->parts[i].graph;
     for (int32_t id = 0; id < td_graph_size(g); id++)

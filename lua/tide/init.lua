@@ -100,6 +100,7 @@ for method, module in pairs{summary = "insight.summary", diff = "insight.diff",
 end
 graph.add_method("display", lent("show.display", "graph"))
 session.add_method("program", lent("show.program", "program"))
+session.add_method("variables", lent("variables.adopt", "of_session"))
 session.profile_of = lent("show.profile", "of")
 session.far = {open = lent("remote.far", "open"),
                joins = lent("remote.far", "joins")}

@@ -1,22 +1,25 @@
 /* wire.c - libFuzzer: nothing that peers say, in any order, may break a worker
  * or a master, or leave anything behind when it has ended.
  *
- * The first byte chooses: a worker that serves, a client with a step to run on
- * a worker, or bytes that are read as one message. What the others say is made
- * of the rest (wire_talk.h) and comes through a channel that has nobody at its
- * other ends. The engine is the real one, on the simulator's one thread and
- * clock: pool tasks run to their end between messages.
+ * The first byte chooses: a worker that serves and keeps sessions, a client
+ * with a step to run on a worker or with its session there, or bytes that are
+ * read as one message. What the others say is made of the rest (wire_talk.h)
+ * and comes through a channel that has nobody at its other ends. The engine is
+ * the real one, on the simulator's one thread and clock: pool tasks run to
+ * their end between messages.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/device/device.h"
 #include "engine/graph/build.h"
 #include "engine/graphdef/graphdef_impl.h"
+#include "engine/remote/far_session.h"
 #include "engine/remote/remote_impl.h"
 #include "engine/run/session.h"
 #include "tests/fuzz/wire_talk.h"
 #include "tests/sim/base/sim.h"
 
-enum { LINKS = 4, MESSAGES = 200 };
+/* Some kept loops would go on for ever: so many events between two messages. */
+enum { LINKS = 4, MESSAGES = 200, EVENTS = 1000 };
 static const int64_t ms = 1000000, second = 1000000000;
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
@@ -80,7 +83,8 @@ static td_status *fake_send(td_link *l, td_lane lane, td_raw *frames, int n) {
   talk_hear(&f->talk, h);
   if (h->body_case == TD__REMOTE__MESSAGE__BODY_HELLO)
     be_honest(f, TD__REMOTE__MESSAGE__BODY_WELCOME);
-  if (h->body_case == TD__REMOTE__MESSAGE__BODY_OPEN)
+  if (h->body_case == TD__REMOTE__MESSAGE__BODY_OPEN ||
+      h->body_case == TD__REMOTE__MESSAGE__BODY_KEEP)
     be_honest(f, TD__REMOTE__MESSAGE__BODY_OPENED);
   td_arena_deinit(&a);
   for (int i = 0; i < n; i++) td_raw_release(&frames[i]);
@@ -164,7 +168,8 @@ static void fake_wait(td_channel *c, int64_t until) {
   else if (f->n_queued || more)
     until = sim_now();
   f->pause = 0;
-  while (sim_waiting() || sim_now() < until) sim_step(until);
+  for (int i = 0; i < EVENTS && (sim_waiting() || sim_now() < until); i++)
+    sim_step(until);
   f->ready = true;
 }
 
@@ -279,32 +284,78 @@ static td_edge step_graph(td_graph *g) {
   return node(g, "AddV2", there, (td_edge[]){b, a}, 2);
 }
 
-static void be_client(const uint8_t *data, size_t size) {
+static td_status *run_some(td_session *s, const td_signature *sig) {
+  td_step_options how = {.timeout = second};
+  td_tensor value = {0};
+  td_status *st = NULL;
+  for (int i = 0; td_ok(st) && i < 3; i++) {
+    st = td_session_run(s, sig, NULL, &value, &how);
+    td_tensor_release(&value);
+  }
+  return st;
+}
+
+static td_status *run_attached(td_remote *r, td_session *s, td_graph *g) {
+  td_member *m;
+  td_attach_options o = {.to = {.control = "fake://peer"}, .timeout = second};
+  TD_TRY(td_remote_attach(r, s, &o, &m));
+  td_edge fetch = step_graph(g);
+  return run_some(s, &(td_signature){.fetches = &fetch, .n_fetches = 1});
+}
+
+/* A loop there, looked at. */
+static td_status *loop_far(td_far_session *f, td_callable *c) {
+  td_far_loop *l;
+  td_far_loop_now now;
+  td_far_loop_kept kept;
+  static const int heard = 1; /* who waits does not wait long */
+  td_loop_options how = {.steps = 3};
+  TD_TRY(td_far_loop_start(f, c, &how, NULL, &l));
+  td_status *st = td_far_loop_look(l, NULL, &now);
+  if (td_ok(st)) td_status_release(now.error);
+  if (td_ok(st)) st = td_far_loop_log(l, NULL, &kept);
+  if (td_ok(st)) td_far_loop_kept_deinit(&kept);
+  if (td_ok(st)) st = td_far_loop_wait(l, 0, &heard);
+  td_far_loop_release(l);
+  return st;
+}
+
+static td_status *run_far(td_remote *r, td_session *s, td_graph *g, bool join) {
+  td_far_options o = {.name = "kept", .join = join};
+  td_callable *c;
+  td_str text = {0};
+  o.at =
+      (td_attach_options){.to = {.control = "fake://peer"}, .timeout = second};
+  TD_TRY(td_far_open(r, s, g, &o));
+  td_far_session *f = td_far_session_of(s);
+  for (int what = TD_FAR_WHY; what < TD_FAR_ATTACH; what++) {
+    td_far_question q = {.what = (td_far_what)what};
+    td_status_release(td_far_ask(f, &q, &text));
+  }
+  td_str_deinit(&text);
+  td_edge fetch = step_graph(g);
+  td_signature sig = {.fetches = &fetch, .n_fetches = 1};
+  td_status *st = run_some(s, &sig);
+  if (td_ok(st)) st = td_callable_new(s, &sig, &c);
+  TD_TRY(st);
+  st = loop_far(f, c);
+  td_callable_release(c);
+  return st;
+}
+
+static void be_client(const uint8_t *data, size_t size, int how) {
   td_runtime *rt;
   td_remote *r;
   td_graph *g;
   td_session *s;
-  td_member *m;
-  td_tensor value = {0};
   fake *f = fake_new(data, size);
   must(td_runtime_new(NULL, &rt));
   must(td_remote_new(&(td_remote_options){.runtime = rt, .channel = &f->base},
                      &r));
   must(td_graph_new(&g));
   must(td_session_new(rt, g, &(td_session_options){.threads = 2}, &s));
-
-  td_attach_options o = {.to = {.control = "fake://peer"}, .timeout = second};
-  td_status *st = td_remote_attach(r, s, &o, &m);
-  if (td_ok(st)) {
-    td_edge fetch = step_graph(g);
-    td_signature sig = {.fetches = &fetch, .n_fetches = 1};
-    td_step_options how = {.timeout = second};
-    for (int i = 0; td_ok(st) && i < 3; i++) {
-      st = td_session_run(s, &sig, NULL, &value, &how);
-      td_tensor_release(&value);
-    }
-  }
-  td_status_release(st);
+  td_status_release(how & 4 ? run_far(r, s, g, (how & 8) != 0)
+                            : run_attached(r, s, g));
   td_session_close(s);
   td_session_release(s);
   td_graph_release(g);
@@ -361,7 +412,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     be_reader(data + 1, size - 1);
     break;
   case 1:
-    be_client(data + 1, size - 1);
+    be_client(data + 1, size - 1, data[0]);
     break;
   default:
     be_worker(data + 1, size - 1);

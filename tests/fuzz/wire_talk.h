@@ -288,6 +288,74 @@ static inline Td__Remote__Open *talk_open(talk *t, said *m) {
   return o;
 }
 
+static inline Td__Remote__Keep *talk_keep(talk *t, said *m) {
+  Td__Remote__Keep *k = said_new(m, 1, sizeof *k);
+  int how = talk_byte(t);
+  td__remote__keep__init(k);
+  k->name = how & 1 ? talk_word(t) : "kept";
+  k->join = (how & 6) == 6;
+  k->outlive = how >> 3 & 1;
+  if (how & 16) k->threads = (uint32_t)talk_number(t);
+  if (how & 32) k->cpu_devices = (uint32_t)talk_number(t);
+  if (how & 64) k->cache = (uint32_t)talk_number(t);
+  k->hard_placement = how >> 7;
+  if ((how & 24) == 24) k->passes_off = (uint32_t)talk_number(t);
+  k->open = talk_byte(t) % 16 ? talk_open(t, m) : NULL;
+  return k;
+}
+
+/* Mostly a question that there is, with as many numbers as it takes. */
+static inline Td__Remote__KeepAsk *talk_keep_ask(talk *t, said *m) {
+  Td__Remote__KeepAsk *a = said_new(m, 1, sizeof *a);
+  int how = talk_byte(t);
+  td__remote__keep_ask__init(a);
+  a->id = (uint64_t)talk_number(t);
+  a->what = (Td__Remote__KeepAsk__What)(how & 15);
+  if (how & 16 && how & 32) a->what = (Td__Remote__KeepAsk__What)talk_number(t);
+  a->text = talk_word(t);
+  a->key = how & 64 ? talk_word(t) : "";
+  a->time = talk_number(t);
+  a->flag = how >> 7;
+  a->n_number = (size_t)(talk_byte(t) % 12);
+  a->number = said_new(m, a->n_number, sizeof *a->number);
+  for (size_t i = 0; i < a->n_number; i++)
+    a->number[i] = (uint64_t)talk_number(t);
+  a->n_name = (size_t)(talk_byte(t) % TALK_LIST);
+  a->name = said_new(m, a->n_name, sizeof *a->name);
+  for (size_t i = 0; i < a->n_name; i++) a->name[i] = talk_word(t);
+  return a;
+}
+
+/* Bytes of the input, as answers are; or any value. */
+static inline Td__Remote__KeepAnswer *talk_keep_answer(talk *t, said *m) {
+  Td__Remote__KeepAnswer *a = said_new(m, 1, sizeof *a);
+  int how = talk_byte(t);
+  td__remote__keep_answer__init(a);
+  a->id = how & 1 ? (uint64_t)talk_number(t) : t->question;
+  a->status = how & 2 ? talk_status(t, m) : NULL;
+  if ((how & 0x30) == 0x30) return a;
+  a->value = how & 0x10 ? talk_value(t, m) : said_new(m, 1, sizeof *a->value);
+  if (how & 0x10) return a;
+  char bytes[64];
+  size_t n = (size_t)(talk_byte(t) % 64);
+  for (size_t i = 0; i < n; i++) bytes[i] = (char)talk_byte(t);
+  td__remote__value__init(a->value);
+  a->value->dtype = TD_UINT8;
+  a->value->n_dim = 1;
+  a->value->dim = said_new(m, 1, sizeof *a->value->dim);
+  a->value->dim[0] = (int64_t)n;
+  a->value->bytes = n;
+  said_frame(m, bytes, n);
+  return a;
+}
+
+static inline Td__Remote__Room *talk_room(talk *t, said *m) {
+  Td__Remote__Room *r = said_new(m, 1, sizeof *r);
+  td__remote__room__init(r);
+  r->full = talk_byte(t) & 1;
+  return r;
+}
+
 static inline Td__Remote__Register *talk_register(talk *t, said *m) {
   Td__Remote__Register *r = said_new(m, 1, sizeof *r);
   int how = talk_byte(t);
@@ -523,6 +591,14 @@ static inline void talk_body(talk *t, said *m, int what) {
   case TD__REMOTE__MESSAGE__BODY_PING:
   case TD__REMOTE__MESSAGE__BODY_PONG: h->ping = talk_ping(t, m); break;
   case TD__REMOTE__MESSAGE__BODY_OPEN: h->open = talk_open(t, m); break;
+  case TD__REMOTE__MESSAGE__BODY_KEEP: h->keep = talk_keep(t, m); break;
+  case TD__REMOTE__MESSAGE__BODY_KEEP_ASK:
+    h->keep_ask = talk_keep_ask(t, m);
+    break;
+  case TD__REMOTE__MESSAGE__BODY_KEEP_ANSWER:
+    h->keep_answer = talk_keep_answer(t, m);
+    break;
+  case TD__REMOTE__MESSAGE__BODY_ROOM: h->room = talk_room(t, m); break;
   case TD__REMOTE__MESSAGE__BODY_OPENED:
   case TD__REMOTE__MESSAGE__BODY_REGISTERED:
   case TD__REMOTE__MESSAGE__BODY_ANSWER: h->answer = talk_answer(t, m); break;
@@ -570,12 +646,16 @@ static inline void talk_change(talk *t, td_raw *f) {
   if (talk_byte(t) & 1) f->len = f->len * (size_t)talk_byte(t) / 256;
 }
 
-/* The last four bytes that there are stand for kinds with other numbers. */
+/* The last bytes that there are stand for kinds with other numbers. */
 static inline int talk_kind(talk *t) {
-  enum { FIRST = TD__REMOTE__MESSAGE__BODY_HELLO, KINDS = 29, OTHERS = 252 };
-  int byte = talk_byte(t);
-  return byte < OTHERS ? FIRST + byte % KINDS
-                       : TD__REMOTE__MESSAGE__BODY_MEASURE + byte - OTHERS;
+  enum { FIRST = TD__REMOTE__MESSAGE__BODY_HELLO, KINDS = 29 };
+  static const int others[] = {
+      TD__REMOTE__MESSAGE__BODY_ROOM,     TD__REMOTE__MESSAGE__BODY_KEEP,
+      TD__REMOTE__MESSAGE__BODY_KEEP_ASK, TD__REMOTE__MESSAGE__BODY_KEEP_ANSWER,
+      TD__REMOTE__MESSAGE__BODY_MEASURE,  TD__REMOTE__MESSAGE__BODY_MEASURED,
+      TD__REMOTE__MESSAGE__BODY_LOAD,     TD__REMOTE__MESSAGE__BODY_LOADED};
+  int byte = talk_byte(t), first = 256 - (int)TD_COUNT(others);
+  return byte < first ? FIRST + byte % KINDS : others[byte - first];
 }
 
 /* The next message; `what` 0: the input chooses. How many frames. */
@@ -612,6 +692,11 @@ static inline void talk_hear(talk *t, const td_head *h) {
     t->session[0] = h->session_high;
     t->session[1] = h->session_low;
     break;
+  case TD__REMOTE__MESSAGE__BODY_KEEP:
+    t->session[0] = h->session_high;
+    t->session[1] = h->session_low;
+    break;
+  case TD__REMOTE__MESSAGE__BODY_KEEP_ASK: t->question = h->keep_ask->id; break;
   case TD__REMOTE__MESSAGE__BODY_REGISTER: t->handle = h->register_->handle; break;
   case TD__REMOTE__MESSAGE__BODY_RUN: t->step = h->run->step; break;
   case TD__REMOTE__MESSAGE__BODY_ASK: t->question = h->ask->id; break;

@@ -1,5 +1,6 @@
---- remote_faults.lua - what is known, and what is left, after a step over workers
--- failed: which tasks may have changed variables, and that a restore is whole.
+--- remote_faults.lua - what is known, and what is left, after a step over
+-- workers failed: which tasks may have changed variables, and that a restore is
+-- whole.
 -- SPDX-License-Identifier: Apache-2.0
 
 local all_or_none = require "tide.train.all_or_none"
@@ -35,6 +36,10 @@ local function is_said(applied, how, n)
   return false
 end
 
+local function may_be(applied, n)
+  return is_said(applied, "unknown", n) or is_said(applied, "all", n)
+end
+
 function tests.nothing_was_begun()
   local all <close>, a = two()
   local x = td.placeholder("float32", {})
@@ -56,8 +61,7 @@ function tests.an_update_before_the_error()
     return bad_on(1, x:identity())
   end)
   local e = raises("bad", sess.run, sess, step, {[x] = -1.0})
-  lu.assertTrue(is_said(e.applied, "unknown", 0) or is_said(e.applied, "all", 0),
-                e.applied)
+  lu.assertTrue(may_be(e.applied, 0), e.applied)
   lu.assertTrue(is_said(e.applied, "nothing", 1), e.applied)
   helper.contains(tostring(e), "; applied: " .. e.applied)
   lu.assertEquals(sess:run(a), 2.0)
@@ -87,9 +91,21 @@ function tests.who_died()
   helper.eventually(function() return sess:run(b) == 3.0 end)
   all[2]:kill()
   local e = raises(task:format(1), h.wait, h)
-  lu.assertTrue(is_said(e.applied, "unknown", 1) or is_said(e.applied, "all", 1),
-                e.applied)
+  lu.assertTrue(may_be(e.applied, 1), e.applied)
   lu.assertTrue(is_said(e.applied, "nothing", 0), e.applied)
+end
+
+-- ---- patience --------------------------------------------------------------
+
+function tests.patience()
+  local w <close> = workers.start{args = "--patience 3"}
+  local sess <close> = td.session()
+  raises("patience must be 1 to 1000, not 0.5", sess.attach, sess, w.address,
+         {patience = 0.5})
+  lu.assertEquals(#sess:attach(w.address, {patience = 1}), 1)
+  local bad <close> = workers.start{args = "--patience 0.1"}
+  lu.assertEquals(bad:stop(), 1)
+  helper.contains(bad:errors(), "patience must be 1 to 1000, not 0.1")
 end
 
 -- ---- restores --------------------------------------------------------------

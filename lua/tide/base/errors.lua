@@ -2,9 +2,9 @@
 --
 -- Errors are tables {code, message, op, node, where, device, task, applied,
 -- derived, traceback}; pcall gives them as they are, print and .. as one line.
--- `where` is the line that made the node, `traceback` the user's frames where it
--- was raised: of an error of a step, who ran it. `applied` tells of a step over
--- several tasks where it may have changed variables, "unknown at
+-- `where` is the line that made the node, `traceback` the user's frames where
+-- it was raised: of an error of a step, who ran it. `applied` tells of a step
+-- over several tasks where it may have changed variables, "unknown at
 -- /job:worker/task:1; all at /job:worker/task:0"; nil: nowhere.
 -- SPDX-License-Identifier: Apache-2.0
 

@@ -33,6 +33,9 @@ tcp is encrypted) or ipc:///PATH in a folder that only its user may enter.
   --metrics H:PORT   its numbers for Prometheus, over HTTP, which is neither
                      encrypted nor asks for a key; a PORT alone is one of
                      127.0.0.1
+  --patience N       others count as dead after N x 5 s of silence
+                     (TIDE_PATIENCE, or 1): more where machines have far too
+                     much to do; give it to clients too
 
 A line tells when it is ready, and over tcp a second one its public key, a third
 one where that is kept. Processes of the same user on this machine find the key
@@ -47,7 +50,7 @@ error, 2 for words that are wrong.
 local DEFAULTS = {listen = "", job = "", task = -1, cluster = "",
                   cpu_devices = 0, threads = 0, memory_limit = "",
                   library = "", advertise = "", data_port = 0, key = "",
-                  allow = "", metrics = ""}
+                  allow = "", metrics = "", patience = 0.0}
 
 local NOT_KEPT = "its pair is new, and goes with this process: "
 
@@ -76,7 +79,8 @@ local function options(f)
             or nil,
           advertise = given(f.advertise, ""),
           data_port = given(f.data_port, 0), key = given(f.key, ""),
-          allow = given(f.allow, ""), metrics = given(f.metrics, "")}
+          allow = given(f.allow, ""), metrics = given(f.metrics, ""),
+          patience = given(f.patience, 0.0)}
 end
 
 -- Makes the user's pair where he has none, so that a worker that is started

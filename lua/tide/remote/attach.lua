@@ -137,7 +137,8 @@ end
 
 local function attach_one(self, target, o, seconds)
   local key = attach.key_of(target.address, o.key)
-  local task = core.attach(self, target.address, key, seconds)
+  local task = core.attach(self, target.address, key, seconds,
+                           {patience = o.patience})
   check_name(self, target, task)
   return task
 end
@@ -168,7 +169,10 @@ end
 -- all of its tasks but this process
 -- @param[opt] o key: the worker's public key, or a file with it (what a worker
 -- of this user left on this machine; else the user's own); timeout: seconds for
--- all (10); job, task: what the worker must be, of a cluster those to attach
+-- all (10); job, task: what the worker must be, of a cluster those to attach;
+-- patience: how many times as long as 5 s a worker may be silent until it
+-- counts as dead, for this process and all its workers from now on
+-- (TIDE_PATIENCE, else 1); theirs is `tide worker --patience`
 -- @return names of their devices
 -- @raise unavailable where nobody answers in time, permission_denied for a
 -- wrong key, already_exists for a task that the session has; then none is
@@ -179,9 +183,10 @@ end
 -- @function sess:attach(to, o)
 function attach.attach(self, to, o)
   session.graph_of(self, "attach")
-  o = args.expect_all(args.read(o, {"job", "task", "key", "timeout"}, "attach"),
+  o = args.expect_all(args.read(o, {"job", "task", "key", "timeout",
+                                 "patience"}, "attach"),
                       {job = "string", task = "integer", key = "string",
-                       timeout = "number"})
+                       timeout = "number", patience = "number"})
   local list, done = attach.targets(to, o), {}
   local ok, why = pcall(attach_all, self, list, o, done)
   if not ok then

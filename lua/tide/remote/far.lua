@@ -8,6 +8,7 @@
 local core = require "tide.core"
 local address = require "tide.remote.address"
 local args = require "tide.base.args"
+local adopt = require "tide.variables.adopt"
 local attach = require "tide.remote.attach"
 local errors = require "tide.base.errors"
 
@@ -40,6 +41,7 @@ function far.open(s, g, o)
                 {name = o.name or random_name(), join = join,
                  outlive = o.outlive, threads = o.threads,
                  cpu_devices = o.cpu_devices})
+  if join then adopt.all(g) end
 end
 
 --- Would these options join a session?

@@ -21,12 +21,12 @@ local fail = errors.invalid
 
 local known = {"cluster", "job", "task", "key", "allow", "cpu_devices",
                "threads", "memory_limit", "listen", "advertise", "data_port",
-               "metrics"}
+               "metrics", "patience"}
 local types = {job = "string", task = "integer", key = "string",
                allow = "string", cpu_devices = "integer", threads = "integer",
                memory_limit = "integer", listen = "string",
                advertise = "string", data_port = "integer",
-               metrics = "string"}
+               metrics = "string", patience = "number"}
 
 local every_host = {["*"] = true, ["0.0.0.0"] = true, ["::"] = true}
 
@@ -144,7 +144,9 @@ end
 -- (the user's, else a fresh one); allow: a file of public keys, those who may
 -- attach (whoever knows the server's); cpu_devices (1), threads of a step
 -- (all), memory_limit in bytes; metrics: "host:port", or a port of 127.0.0.1
--- (0: any), where its numbers are told to Prometheus
+-- (0: any), where its numbers are told to Prometheus; patience: how many times
+-- as long as 5 s others may be silent until they count as dead (TIDE_PATIENCE,
+-- else 1)
 -- @return a server: .target is its address; .public_key (nil over ipc); .job
 -- and .task; .metrics, the address of its numbers
 -- @raise unavailable where another listens; permission_denied for files that
@@ -162,7 +164,8 @@ function server.server(o)
     place = ("/job:%s/replica:0/task:%d"):format(job, task), listen = where,
     listen_data = data_lane(o, a), advertise = advertised(o, a),
     key = key_folder(o.key), allow = o.allow, cpu_devices = o.cpu_devices,
-    threads = o.threads, memory_limit = o.memory_limit}
+    threads = o.threads, memory_limit = o.memory_limit,
+    patience = o.patience}
   local held = {raw = raw, target = raw:address(), key = raw:key(), job = job,
                 task = task}
   held.bound = raw:bound()

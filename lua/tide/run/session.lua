@@ -78,6 +78,24 @@ local function only_far(o)
   end
 end
 
+-- What the design names and sessions cannot do: what does instead.
+local instead = {
+  placement = "td.device(spec, f) says where nodes go, by a function of the op "
+    .. "too, and sess:explain_placement() where they are",
+  listen = "a session that others are to find is one at a server: td.server"
+    .. "{listen = \"ipc://..\"}, or tide worker, then td.session{target = "
+    .. "server.target, name = \"job\", outlive = true}",
+}
+
+local function refuse(o)
+  for name, remedy in pairs(args.plain(o) and instead or {}) do
+    if o[name] ~= nil then
+      errors.raise("unimplemented", "session: there is no %s =; %s", name,
+                   remedy)
+    end
+  end
+end
+
 --- A session: session{graph =, threads =, cpu_devices =, soft_placement =}. It
 -- becomes the default one. Close it with :close() or by `<close>`. cache: how
 -- many signatures stay planned (256); queued_bytes: what results of steps may
@@ -93,8 +111,9 @@ end
 -- are in that process, a `tide worker` or td.server; key, timeout as for
 -- sess:attach. outlive = true: the session goes on when this process is gone,
 -- under name = (a random one). A name alone joins the session of that name:
--- its graph comes along, and nodes are fetched by name. Closing a session ends
--- it for all; sess:leave() does not.
+-- its graph comes along, nodes are fetched by name, sess:variables() are its
+-- variables; sess:as_default has td.train.saver{} save them. Closing a session
+-- ends it for all; sess:leave() does not.
 -- @raise not_found names the sessions there are; already_exists for outlive
 -- with the name of one
 function session.session(o)
@@ -102,6 +121,7 @@ function session.session(o)
     core.error("invalid_argument", "session: a graph is an option, "
       .. "td.session{graph = g}")
   end
+  refuse(o)
   o = args.expect_all(args.read(o, known, "session"), types)
   if o.graph ~= nil and core.kind(o.graph) ~= "graph" then
     core.error("invalid_argument", ("session: graph is one such as td.graph() "

@@ -1,11 +1,11 @@
 --- train/all_or_none.lua - a restore that fails half way leaves no mix.
 --
--- No variable is assigned before the values of all are where their variables are
--- (save_nodes.lua). What goes wrong later, a worker that dies or a step that is
--- cancelled, finds variables of some tasks restored and others as they were: then
--- none is left with a value, so that no step goes on with both. The error of the
--- step tells which tasks may have begun (base/errors.lua); a task that is lost
--- has nothing any more, and does not count.
+-- No variable is assigned before the values of all are where their variables
+-- are (save_nodes.lua). What goes wrong later, a worker that dies or a step
+-- that is cancelled, finds variables of some tasks restored and others as they
+-- were: then none is left with a value, so that no step goes on with both. The
+-- error of the step tells which tasks may have begun (base/errors.lua); a task
+-- that is lost has nothing any more, and does not count.
 -- SPDX-License-Identifier: Apache-2.0
 
 local core = require "tide.core"

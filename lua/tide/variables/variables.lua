@@ -270,6 +270,35 @@ local function add_nodes(name, initial, o)
   return setmetatable(v, meta)
 end
 
+-- The node "HANDLE/name" that is there, or a new one.
+local function node(v, name, op, inputs, attrs)
+  local found = v.graph:find(v.handle.op.name .. "/" .. name)
+  if found and found.type == op and found.inputs[1] == v.handle then
+    return found.outputs[1] or found
+  end
+  return core.add(op, inputs(), attrs, name)
+end
+
+--- The variable of a handle that is there, called `name`, for graphs that came
+-- from elsewhere; in no collection.
+function variables.of_handle(name, handle)
+  local dtype, shape = handle.op.attr.dtype, handle.op.attr.shape
+  local v = {name = name, dtype = dtype, shape = shape or nil, handle = handle,
+             graph = handle.graph, trainable = false}
+  local _ <close> = core.push{prefix = handle.op.name .. "/",
+                              colocate = handle.op}
+  local own = {dtype = dtype}
+  local function alone() return {handle} end
+  v.is_initialized = node(v, "IsInitialized", "VarIsInitializedOp", alone)
+  v.snapshot = node(v, "Read", "ReadVariableOp", alone, own)
+  v.initializer = node(v, "Assign", "AssignVariableOp", function()
+    return {handle, core.add("Placeholder", {}, {dtype = dtype,
+      shape = shape or false}, "initial_value")}
+  end, own)
+  v.initial_value = v.initializer.inputs[2]
+  return setmetatable(v, meta)
+end
+
 -- `name` in full, already with its scopes.
 local function make(initial, name, o)
   local _ <close> = core.push{graph = graph.owner(), prefix = name .. "/",

@@ -213,6 +213,33 @@ static void names_may_be_taken(void **state) {
   cluster_deinit(&c);
 }
 
+/* Its graph is an answer that is pulled; what its nodes are called here takes
+ * several questions. */
+static void a_large_one_is_joined(void **state) {
+  (void)state;
+  cluster c;
+  td_session *other;
+  td_graph *g;
+  enum { NODES = 20000 };
+  begin(&c, &(td_far_options){.name = "test", .outlive = true});
+  td_edge none = {NULL, 0}, x = make_const(&c.r, TD_FLOAT32, 2, NULL);
+  for (int i = 1; i < NODES; i++) x = NODE(&c.r, "Neg", NULL, x);
+  assert_true(run_at(c.s, x, none, 0) == -2);
+  OK(td_graph_new(&g));
+  OK(td_session_new(c.r.runtime, g, NULL, &other));
+  td_far_options o = {.name = "test", .join = true};
+  o.at.to.control = c.worker[0].address;
+  OK(td_far_open(c.remote, other, g, &o));
+  assert_int_equal(td_graph_size(g), NODES);
+  td_edge last = {td_graph_find(g, x.node->name), 0};
+  assert_true(run_at(other, last, none, 0) == -2);
+  assert_int_equal(nodes_at(&c.worker[0]), NODES);
+  td_session_close(other);
+  td_session_release(other);
+  td_graph_release(g);
+  cluster_deinit(&c);
+}
+
 static void who_outlives_its_maker(void **state) {
   (void)state;
   for (int outlive = 0; outlive < 2; outlive++) {
@@ -344,8 +371,9 @@ static void parts_that_are_wrong(void **state) {
         "takes an end");
   td_graph_release(g);
 
-  FAILS(td_kept_adopt(k, &who, (uint64_t[100]){1}, 100), TD_INVALID_ARGUMENT,
-        "100 nodes");
+  FAILS(td_kept_adopt(k, &who, (uint64_t[3]){1}, 3), TD_INVALID_ARGUMENT,
+        "3 numbers");
+  OK(td_kept_adopt(k, &who, (uint64_t[2]){99, 1}, 2)); /* it has gone */
   td_kept_release(k);
   assert_true(run_at(c.s, two, none, 0) == 2); /* it goes on */
   cluster_deinit(&c);
@@ -430,6 +458,7 @@ int main(void) {
       cmocka_unit_test(a_known_node_waits),
       cmocka_unit_test(nodes_go),
       cmocka_unit_test(names_may_be_taken),
+      cmocka_unit_test(a_large_one_is_joined),
       cmocka_unit_test(who_outlives_its_maker),
       cmocka_unit_test(parts_in_a_circle),
       cmocka_unit_test(parts_that_are_wrong),
