@@ -62,15 +62,6 @@ static inline dim3 td_cuda_grid(const td_kernel_ctx *c, int64_t n) {
   for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < (n);    \
        i += (int64_t)gridDim.x * blockDim.x)
 
-/* In a kernel: what is wrong with its data, if it is the first to tell. */
-TD_DEVICE void td_cuda_tell(td_cuda_report r, long long value,
-                            long long limit) {
-  if (atomicCAS(&r.word->number, 0ull, (unsigned long long)r.number) != 0)
-    return;
-  r.word->value = value;
-  r.word->limit = limit;
-}
-
 template <class T> static inline T *td_cuda_at(const td_tensor *t) {
   return static_cast<T *>(t->data);
 }
