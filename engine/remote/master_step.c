@@ -113,6 +113,7 @@ static void stop_pulls(td_far_portion *n) {
   td_portion_values_stop(n);
   for (int i = 0; i < n->n_pulls; i++) td_transfer_stop(&n->pulls[i].base);
   td_transfer_stop(&n->traced.base);
+  n->traced.coming = false;
   n->pulling = 0;
 }
 
@@ -136,6 +137,7 @@ static void end_if_done(td_far_portion *n) {
   bool ok = td_ok(n->status) && !TD_BUG(TD_BUG_DONE_EARLY);
   if (ok && (n->pulling > 0 || n->came < n->due)) return;
   if (n->until > 0 && !TD_BUG(TD_BUG_CAUSE_LOST)) return;
+  if (n->traced.coming) return;
   stop_pulls(n);
   finish(n);
 }
@@ -438,6 +440,7 @@ static void got_trace(td_transfer *t, td_tensor *value, bool dead,
   td_far_portion *n = ((td_traced *)t)->portion;
   (void)dead;
   n->pulling--;
+  n->traced.coming = false;
   n->traced.bytes = *value;
   td_traced_trouble(n, s);
   end_if_done(n);
@@ -450,6 +453,7 @@ static void take_trace(td_far_portion *n, td_message *msg) {
   n->traced.portion = n;
   n->traced.base.got = got_trace;
   n->pulling++;
+  n->traced.coming = true;
   td_transfer_in(n->of->of->peer, d->trace, msg, &n->traced.base);
 }
 
@@ -519,6 +523,7 @@ void td_portion_done(td_member *m, td_message *msg) {
   } else {
     note_failure(m, s);
     failed(n, s);
+    take_trace(n, msg);
   }
   if (n->state != TD_PORTION_ENDED) end_if_done(n);
 }
