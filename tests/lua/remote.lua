@@ -348,7 +348,7 @@ function tests.tcp_with_keys()
   sess:attach(w.address:gsub("127.0.0.1", "localhost"), {key = file})
 end
 
--- A worker at ipc proves its key where it dials one at tcp; whoever dials first.
+-- A worker at ipc proves its key where it dials one at tcp.
 function tests.values_between_tcp_and_ipc()
   local near <close> = workers.start()
   local far <close> = workers.start{listen = "tcp://127.0.0.1:0", task = 1}
