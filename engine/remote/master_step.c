@@ -321,7 +321,7 @@ static void say_cancel(td_far_portion *n, const td_status *cause) {
 static void note_cause(td_far_portion *n, td_status *cause) {
   td_status *s = td_status_retain(cause);
   if (n->until > 0 && *td_status_about_task(cause)) {
-    td_status_release(s);
+    n->status = td_status_first(n->status, s);
     return;
   }
   n->status =
@@ -469,13 +469,14 @@ static td_portion_event event_of(const td_status *s) {
   return td_ok(s) ? TD_DONE_OK : evidence ? TD_DONE_EVIDENCE : TD_DONE_CAUSE;
 }
 
+/* What follows from somebody's evidence may come before that. */
 static void failed(td_far_portion *n, td_status *s) {
   bool evidence = event_of(s) == TD_DONE_EVIDENCE;
+  bool waits = s && *td_status_about_task(s) && n->state == TD_PORTION_RUNNING;
   td_cell(TD_CELLS_STEP, n->state == TD_PORTION_FAILING, event_of(s));
   if (evidence && n->state == TD_PORTION_FAILING) s = td_status_derive(s);
   n->status = td_status_first(n->status, s);
-  if (evidence && n->state == TD_PORTION_RUNNING)
-    n->until = td_clock_now() + EVIDENCE;
+  if (waits) n->until = td_clock_now() + EVIDENCE;
 }
 
 /* For who looks at the workers: what went wrong there by itself. */
