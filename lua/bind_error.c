@@ -74,7 +74,8 @@ int td_lua_error(lua_State *L, td_code code, const char *fmt, ...) {
 void td_lua_check_step(lua_State *L, td_status *s) {
   if (td_ok(s)) return;
   if (td_status_code(s) == TD_CANCELLED &&
-      __atomic_exchange_n(td_lua_interrupt(), 0, __ATOMIC_ACQ_REL)) {
+      __atomic_exchange_n(td_lua_interrupt(), 0, __ATOMIC_ACQ_REL) &&
+      strncmp(td_status_message(s), "interrupted;", 12) != 0) {
     td_status_release(s);
     s = td_error(TD_CANCELLED, "interrupted");
   }

@@ -25,10 +25,11 @@ enum { MOST = 4096 }; /* devices, threads */
 
 typedef struct lua_server {
   td_runtime *runtime;
-  td_remote *remote;         /* NULL: stopped */
-  td_metrics *metrics;       /* NULL: none are told */
-  char key[TD_KEY_TEXT + 1]; /* the public one; "" over ipc */
-  char bound[512];           /* where it listens */
+  td_remote *remote;           /* NULL: stopped */
+  td_metrics *metrics;         /* NULL: none are told */
+  char key[TD_KEY_TEXT + 1];   /* the public one; "" over ipc */
+  char proof[TD_KEY_TEXT + 1]; /* public: what it proves where it dials */
+  char bound[512];             /* where it listens */
   td_waiter over;
   int32_t stopped; /* atomic */
   pid_t pid;       /* of the process that made it */
@@ -132,7 +133,7 @@ static td_status *serve(lua_server *u, const server_options *o,
   }
   td_remote_options r = {.runtime = u->runtime,
                          .channel = channel,
-                         .public_key = *u->key ? u->key : NULL,
+                         .public_key = u->proof,
                          .advertise = as,
                          .advertise_data = data_as,
                          .serve = true,
@@ -160,7 +161,8 @@ static td_status *start(lua_server *u, const server_options *o) {
                           .memory_limit = (size_t)o->memory_limit};
   bool tcp = strncmp(o->listen, "tcp:", 4) == 0;
   TD_TRY(td_lua_key_pair(o->key, &pair));
-  if (tcp) td_keys_print(&pair.pub, u->key);
+  td_keys_print(&pair.pub, u->proof);
+  if (tcp) memcpy(u->key, u->proof, sizeof u->key);
   td_status *s = o->allow ? td_keys_list_read(o->allow, &allow) : NULL;
   if (td_ok(s)) s = open_channel(o, allow, &pair, &channel);
   td_keys_wipe(&pair);

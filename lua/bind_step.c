@@ -196,6 +196,7 @@ static void push_events(lua_State *L, td_trace *t) {
     td_lua_set_integer(L, "thread", e[i].thread);
     td_lua_set_integer(L, "iteration", e[i].iteration);
     td_lua_set_integer(L, "bytes", e[i].bytes);
+    if (e[i].failed) td_lua_set_flag(L, "failed", true);
     lua_rawseti(L, -2, i + 1);
   }
 }
@@ -286,6 +287,25 @@ static void push_trace(lua_State *L, td_trace *t) {
   if (rc != LUA_OK) lua_error(L);
 }
 
+static int check_step(lua_State *L) {
+  td_lua_check_step(L, lua_touserdata(L, 1));
+  return 0;
+}
+
+/* Raises `s`, with what had run: its field `trace`. Takes ownership of both. */
+static void raise_traced(lua_State *L, td_status *s, td_trace *t) {
+  td_trace_blame(t, td_status_node(s));
+  lua_pushcfunction(L, check_step);
+  lua_pushlightuserdata(L, s);
+  (void)lua_pcall(L, 1, 0, 0);
+  push_trace(L, t);
+  if (lua_istable(L, -2))
+    lua_setfield(L, -2, "trace");
+  else
+    lua_pop(L, 1);
+  lua_error(L);
+}
+
 /* The list of what was fetched; takes ownership of it. */
 static void push_list(lua_State *L, td_tensor *out, const td_lua_step *step,
                       bool as_values) {
@@ -315,7 +335,7 @@ static int session_run(lua_State *L) {
   td_lua_wait_begin(&w, L);
   td_status *e = td_session_run(s, &sig, in, out, &o.run);
   td_lua_wait_end(&w);
-  if (!td_ok(e)) td_trace_release(o.run.trace);
+  if (!td_ok(e) && o.traced) raise_traced(L, e, o.run.trace);
   td_lua_check_step(L, e);
   if (o.traced) push_trace(L, o.run.trace);
   push_list(L, out, &step, o.as_values);

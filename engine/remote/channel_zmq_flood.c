@@ -26,17 +26,15 @@
 #include "engine/remote/channel_zmq_impl.h"
 
 enum {
-  AT_ONCE_S = 8,
-  BEYOND_S = 2, /* connections of so many seconds may come at once */
-  PAUSES = 4,   /* in a second: who is kept out is for this long */
-  FLAGS = 13,   /* in the head of TCP */
-  SYN = 2,
-  SYN_ACK = 18,
-  IPV4_FROM = 12,
-  IPV6_FROM = 8, /* in the head of IP */
+  AT_ONCE_S = 8, /* connections of so many seconds may come at once */
+  BEYOND_S = 2,  /* and of so many more are held against who makes them */
+  PAUSES = 4,    /* in a second: who is kept out is for this long */
   NOBODY = 0,    /* the place of those whose address is not known */
   LINES = 12 + 5 * TD_ZMQ_PLACES
 };
+
+/* Offsets and flags in the head of TCP, offsets in those of IP. */
+enum { FLAGS = 13, SYN = 2, SYN_ACK = 18, IPV4_FROM = 12, IPV6_FROM = 8 };
 
 static const int64_t second = 1000000000;
 
@@ -81,6 +79,7 @@ static td_zmq_place *place_of(td_zmq_flood *f, int fd, int64_t now) {
     if (p->due < oldest->due) oldest = p;
   }
   if (oldest->due > now) return &f->places[NOBODY];
+  f->changed |= oldest->kept_out; /* nobody has looked for long */
   *oldest = (td_zmq_place){.family = family, .at = {at[0], at[1]}};
   return oldest;
 }
@@ -184,9 +183,9 @@ static bool judge(td_zmq_place *p, int64_t now) {
 void td_zmq_flood_look(td_zmq *c) {
   td_zmq_flood *f = &c->flood;
   int64_t now, until = INT64_MAX;
-  bool changed = false;
+  bool changed = f->changed;
   if (!f->came && (f->until == INT64_MAX || f->until > td_clock_now())) return;
-  f->came = false;
+  f->came = f->changed = false;
   now = td_clock_now();
   for (int i = 0; i < TD_ZMQ_PLACES; i++) {
     td_zmq_place *p = &f->places[i];

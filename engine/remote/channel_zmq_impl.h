@@ -115,6 +115,7 @@ typedef struct td_zmq_flood {
   int64_t cost;     /* ns of a connection */
   td_zmq_place places[TD_ZMQ_PLACES];
   bool came;     /* a connection, since it was looked at */
+  bool changed;  /* a place of who is kept out is another's since */
   int64_t until; /* atomic: to be looked at again; INT64_MAX: nobody is out */
 } td_zmq_flood;
 

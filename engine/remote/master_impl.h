@@ -154,6 +154,7 @@ typedef struct td_traced {
   int64_t sent, came; /* RUN and DONE, by our clock */
   td_clock_offset clock;
   bool timed;         /* `clock` is known */
+  bool coming;        /* it is being pulled */
   td_status *trouble; /* why there are no bytes */
 } td_traced;
 

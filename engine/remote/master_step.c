@@ -113,6 +113,7 @@ static void stop_pulls(td_far_portion *n) {
   td_portion_values_stop(n);
   for (int i = 0; i < n->n_pulls; i++) td_transfer_stop(&n->pulls[i].base);
   td_transfer_stop(&n->traced.base);
+  n->traced.coming = false;
   n->pulling = 0;
 }
 
@@ -136,6 +137,7 @@ static void end_if_done(td_far_portion *n) {
   bool ok = td_ok(n->status) && !TD_BUG(TD_BUG_DONE_EARLY);
   if (ok && (n->pulling > 0 || n->came < n->due)) return;
   if (n->until > 0 && !TD_BUG(TD_BUG_CAUSE_LOST)) return;
+  if (n->traced.coming) return;
   stop_pulls(n);
   finish(n);
 }
@@ -319,7 +321,7 @@ static void say_cancel(td_far_portion *n, const td_status *cause) {
 static void note_cause(td_far_portion *n, td_status *cause) {
   td_status *s = td_status_retain(cause);
   if (n->until > 0 && *td_status_about_task(cause)) {
-    td_status_release(s);
+    n->status = td_status_first(n->status, s);
     return;
   }
   n->status =
@@ -438,6 +440,7 @@ static void got_trace(td_transfer *t, td_tensor *value, bool dead,
   td_far_portion *n = ((td_traced *)t)->portion;
   (void)dead;
   n->pulling--;
+  n->traced.coming = false;
   n->traced.bytes = *value;
   td_traced_trouble(n, s);
   end_if_done(n);
@@ -450,6 +453,7 @@ static void take_trace(td_far_portion *n, td_message *msg) {
   n->traced.portion = n;
   n->traced.base.got = got_trace;
   n->pulling++;
+  n->traced.coming = true;
   td_transfer_in(n->of->of->peer, d->trace, msg, &n->traced.base);
 }
 
@@ -465,13 +469,14 @@ static td_portion_event event_of(const td_status *s) {
   return td_ok(s) ? TD_DONE_OK : evidence ? TD_DONE_EVIDENCE : TD_DONE_CAUSE;
 }
 
+/* What follows from somebody's evidence may come before that. */
 static void failed(td_far_portion *n, td_status *s) {
   bool evidence = event_of(s) == TD_DONE_EVIDENCE;
+  bool waits = s && *td_status_about_task(s) && n->state == TD_PORTION_RUNNING;
   td_cell(TD_CELLS_STEP, n->state == TD_PORTION_FAILING, event_of(s));
   if (evidence && n->state == TD_PORTION_FAILING) s = td_status_derive(s);
   n->status = td_status_first(n->status, s);
-  if (evidence && n->state == TD_PORTION_RUNNING)
-    n->until = td_clock_now() + EVIDENCE;
+  if (waits) n->until = td_clock_now() + EVIDENCE;
 }
 
 /* For who looks at the workers: what went wrong there by itself. */
@@ -519,6 +524,7 @@ void td_portion_done(td_member *m, td_message *msg) {
   } else {
     note_failure(m, s);
     failed(n, s);
+    take_trace(n, msg);
   }
   if (n->state != TD_PORTION_ENDED) end_if_done(n);
 }

@@ -3,7 +3,8 @@
  * It comes with DONE, as a value, and is joined to the caller's trace when the
  * portion is over: after the turn, before anybody is told. How far the member's
  * clock is ahead is known from its pongs, one of which is asked for when RUN
- * leaves, and from the RUN and the DONE themselves. A trace that is no such
+ * leaves, and from the RUN and the DONE themselves. A step that fails has the
+ * trace of what ran until then. A trace that is no such
  * thing, or has times at which the step did not run, is refused: the step goes
  * on without it.
  *
@@ -82,6 +83,9 @@ void td_traced_over(td_far_portion *n) {
                         .error = t->clock.error};
   if (td_tensor_valid(&t->bytes))
     td_traced_trouble(n, unpack(n, &task.dropped));
+  else if (td_ok(t->trouble))
+    td_traced_trouble(
+        n, td_error(TD_UNAVAILABLE, "it ended its part without a word of it"));
   task.trouble = td_ok(t->trouble) ? "" : td_status_message(t->trouble);
   td_trace_add_task(t->into, &task);
   td_trace_release(t->into);

@@ -117,12 +117,13 @@ static td_status *add_rets(td_hosted_step *step, td_arena *a, td_raw *frames,
   return NULL;
 }
 
-/* Behind the fetches. Without it the step is as good. */
+/* Behind the fetches. Without it the step is as good. It is offered as the
+ * session's: a cancel takes back what the step offers, and this is wanted. */
 static void add_trace(td_hosted_step *step, td_arena *a, td_raw *frames, int *n,
                       Td__Remote__Done *done) {
   td_hosted *h = step->of;
   if (!td_tensor_valid(&step->traced)) return;
-  td_sending to = {.to = h->master, .session = &h->id, .step = step->number};
+  td_sending to = {.to = h->master, .session = &h->id};
   td_status_release(
       td_transfer_out(&to, &step->traced, a, frames, n, &done->trace));
 }
@@ -147,7 +148,7 @@ static td_status *send_done(td_hosted_step *step, const td_status *s) {
   body.came = step->began_ns;
   body.status = td_wire_status_out(&a, s);
   td_status *st = td_ok(s) ? add_rets(step, &a, frames, &n, &body) : NULL;
-  if (td_ok(s) && td_ok(st)) add_trace(step, &a, frames, &n, &body);
+  if (td_ok(st)) add_trace(step, &a, frames, &n, &body);
   body.left = td_clock_now();
   if (td_ok(st))
     st = td_peer_send(h->master, TD_LANE_CONTROL, &head, frames, n);
@@ -163,9 +164,9 @@ static void say_done(td_hosted_step *step, td_status *s) {
   bool dead = h->master->health.state == TD_DEAD;
   if (td_ok(s) && h->state != TD_HOSTED_OPEN) /* nobody would take them back */
     s = td_status_derive(td_error(TD_CANCELLED, "the session is closed"));
-  td_status *why = dead ? NULL : send_done(step, s);
-  if (!td_ok(s) || !td_ok(why))
-    td_transfer_withdraw(h->of, &h->id, step->number);
+  if (!td_ok(s)) td_transfer_withdraw(h->of, &h->id, step->number);
+  td_status *why = dead ? NULL : send_done(step, s); /* may offer its trace */
+  if (!td_ok(why)) td_transfer_withdraw(h->of, &h->id, step->number);
   if (!td_ok(why) && td_ok(s)) td_status_release(send_done(step, why));
   td_status_release(why);
   td_status_release(s);
@@ -225,7 +226,7 @@ void td_hosted_step_unuse(td_hosted_step *step) {
 static void over(void *arg, td_status *s) {
   td_hosted_step *step = arg;
   td_remote *r = step->of->of;
-  if (td_ok(s)) td_hosted_pack_trace(step);
+  td_hosted_pack_trace(step);
   td_remote_enter(r);
   step->over = true;
   step->ended =

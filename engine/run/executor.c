@@ -187,8 +187,10 @@ static void note_way(const td_node *n, td_trace_event *event) {
   event->value = own ? own + 1 : name;
 }
 
+/* `out` NULL: it gave nothing. */
 static void trace_node(td_execution *e, const td_ready *r, const td_xnode *n,
-                       int64_t start, int64_t end, const td_tensor *out) {
+                       int64_t start, int64_t end, const td_tensor *out,
+                       bool failed) {
   const td_iteration *it = r->iter;
   td_trace_event event = {.node = n->kernel.node->name,
                           .op = n->kernel.node->op->type,
@@ -199,7 +201,8 @@ static void trace_node(td_execution *e, const td_ready *r, const td_xnode *n,
                           .thread = thread_number(),
                           .frame = it->path,
                           .iteration = it->number,
-                          .bytes = bytes_of(out, n->n_out)};
+                          .bytes = out ? bytes_of(out, n->n_out) : 0,
+                          .failed = failed};
   note_way(n->kernel.node, &event);
   td_trace_add(e->step->trace, &event);
 }
@@ -217,7 +220,7 @@ static void note_time(td_execution *e, const td_ready *r, const td_xnode *n,
   if (kept && e->tells)
     __atomic_store_n(&kept[n - e->program->node]->ns, (int32_t)now,
                      __ATOMIC_RELAXED);
-  if (e->step->trace) trace_node(e, r, n, start, end, out);
+  if (e->step->trace) trace_node(e, r, n, start, end, out, false);
 }
 
 static inline void propagate(td_execution *e, td_iteration *it, int32_t node,
@@ -272,8 +275,11 @@ static void hand_on(td_execution *e, td_ready *r, td_tensor *out, bool dead,
     return;
   }
   release_all(out, n->n_out);
-  if (td_cancelled(e->step->stop) && td_status_code(s) == TD_CANCELLED) {
-    td_status_release(s); /* an echo */
+  bool echo = td_cancelled(e->step->stop) && td_status_code(s) == TD_CANCELLED;
+  if (TD_UNLIKELY(e->step->trace))
+    trace_node(e, r, n, start, td_clock_now(), NULL, !echo);
+  if (echo) {
+    td_status_release(s);
     td_execution_stop(e);
   } else {
     td_execution_fail(e, s, n);
@@ -439,6 +445,7 @@ static inline void process_plain(td_execution *e, td_ready *r,
   if (TD_UNLIKELY(kept != NULL)) drop_kept(n, kept);
   if (TD_UNLIKELY(!td_ok(s))) {
     release_all(out, n->n_out);
+    if (e->step->trace) trace_node(e, r, n, start, td_clock_now(), NULL, true);
     td_execution_fail(e, s, n);
     return;
   }

@@ -21,9 +21,8 @@
 
 #define GIVE_UP INT64_C(2000000000) /* ns between a cancel and the end */
 #define PUMPING INT64_C(20000000)   /* ns at a time */
-#define PATIENCE                                                               \
-  INT64_C(50000000) /* ns: for what others say of a late step                  \
-                     */
+/* ns: for what others say of a late step */
+#define PATIENCE INT64_C(50000000)
 
 /* Of a portion. */
 enum { RUNNING, OVER, GIVEN_UP };
@@ -379,24 +378,42 @@ void td_session_step_cancel(td_session_step *step, td_status *cause) {
   td_status_release(cause);
 }
 
-/* The error of a step that takes too long, with the nodes that wait. */
-static td_status *late(td_session_step *step, int64_t patience) {
+/* Its nodes that wait, behind "; waiting:", where there are any: a text that
+ * the caller ends. Others are asked first when there is `patience`. */
+static td_str waiting(td_session_step *step, int64_t patience) {
   enum { MOST = 1000 };
-  td_str why;
+  td_str why, out;
   td_str_init(&why);
+  td_str_init(&out);
   if (step->elsewhere && patience) td_session_step_inquire(step, patience);
   td_session_step_why(step, &why);
-  int n = why.len < MOST ? (int)why.len : MOST;
-  const char *waiting = n ? "; waiting:\n" : "";
+  size_t n = why.len < MOST ? why.len : MOST;
   if (n && n < MOST) n--; /* the end of the last line */
+  if (n) td_str_add(&out, "; waiting:\n");
+  td_str_addn(&out, td_str_c(&why), n);
+  td_str_deinit(&why);
+  return out;
+}
+
+/* The error of a step that takes too long. */
+static td_status *late(td_session_step *step, int64_t patience) {
+  td_str why = waiting(step, patience);
   int64_t limit = step->options.timeout;
-  td_status *s =
-      limit > 0
-          ? td_error(TD_DEADLINE_EXCEEDED,
-                     "the step did not end within %.3f s%s%.*s",
-                     (double)limit * 1e-9, waiting, n, td_str_c(&why))
-          : td_error(TD_DEADLINE_EXCEEDED, "the step is still running%s%.*s",
-                     waiting, n, td_str_c(&why));
+  td_status *s = limit > 0
+                     ? td_error(TD_DEADLINE_EXCEEDED,
+                                "the step did not end within %.3f s%s",
+                                (double)limit * 1e-9, td_str_c(&why))
+                     : td_error(TD_DEADLINE_EXCEEDED,
+                                "the step is still running%s", td_str_c(&why));
+  td_str_deinit(&why);
+  return s;
+}
+
+/* Who waits for others sees what for. */
+static td_status *interrupted(td_session_step *step) {
+  if (!step->elsewhere) return td_error(TD_CANCELLED, "interrupted");
+  td_str why = waiting(step, PATIENCE);
+  td_status *s = td_error(TD_CANCELLED, "interrupted%s", td_str_c(&why));
   td_str_deinit(&why);
   return s;
 }
@@ -571,8 +588,7 @@ static void wait_a_while(td_session_step *step, int64_t until,
 /* Why waiting must stop now, or NULL. */
 static td_status *stop_waiting(td_session_step *step, int64_t until,
                                const int *interrupt) {
-  if (interrupt && td_cancelled(interrupt))
-    return td_error(TD_CANCELLED, "interrupted");
+  if (interrupt && td_cancelled(interrupt)) return interrupted(step);
   return td_clock_now() >= until ? late(step, PATIENCE) : NULL;
 }
 

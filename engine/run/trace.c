@@ -211,6 +211,16 @@ const td_trace_event *td_trace_events(td_trace *t, int64_t *count) {
   return t->all.at;
 }
 
+void td_trace_blame(td_trace *t, const char *node) {
+  int64_t n;
+  td_trace_event *last = NULL;
+  (void)td_trace_events(t, &n);
+  for (int64_t i = 0; i < n; i++)
+    if (strcmp(t->all.at[i].node, node) == 0 && !(last && last->failed))
+      last = &t->all.at[i];
+  if (last) last->failed = true;
+}
+
 /* ---- totals by op ---- */
 
 typedef struct total {

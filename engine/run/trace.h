@@ -1,7 +1,8 @@
 /* trace.h - what ran when, on which thread, over how many bytes.
  *
  * Only a step that was given a trace (td_step_options.trace) adds to it: one
- * event for each node it ran, in a loop one for each iteration. The events are
+ * event for each node it ran, in a loop one for each iteration; of a step that
+ * fails for those that had run, that failed, and that waited until then. The events are
  * kept by thread and merged when somebody looks at them.
  *
  * All times are of this process's clock. What another process ran is added when
@@ -36,6 +37,7 @@ typedef struct td_trace_event {
   int64_t iteration;
   int64_t bytes; /* made as outputs */
   td_trace_way way;
+  bool failed; /* it ended in an error of its own */
   int32_t edge; /* of what is sent or received: its number in the plan */
 } td_trace_event;
 
@@ -73,6 +75,10 @@ void td_trace_add_task(td_trace *t, const td_trace_task *x);
  * values of the step tell of the clocks is in it (trace_clocks.c). Borrowed; valid
  * until the next td_trace_events. */
 const td_trace_task *td_trace_tasks(const td_trace *t, size_t *count);
+
+/* The last event of that node has failed, if none of it is known to have: its
+ * device told so later. Lasts until the next add. */
+void td_trace_blame(td_trace *t, const char *node);
 
 /* Totals by op, longest first: "MatMul  3 calls  1.20 ms  41 %  12 MB". */
 void td_trace_totals(td_trace *t, td_str *out);

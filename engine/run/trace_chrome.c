@@ -163,7 +163,8 @@ static void add_event(chart *c, const td_trace_event *e, const row *r) {
   td_str_addf(c->out, ",\"iteration\":%lld,\"bytes\":%lld",
               (long long)e->iteration, (long long)e->bytes);
   moment(c, "waited_us", e->start - e->ready);
-  td_str_add(c->out, "}}");
+  td_str_add(c->out,
+             e->failed ? ",\"failed\":true},\"cname\":\"terrible\"}" : "}}");
 }
 
 /* The end of an arrow lies within its box, else viewers take the next one. */

@@ -12,6 +12,7 @@
 #include "engine/base/map.h"
 #include "engine/base/mem.h"
 
+enum { FAILED = 4 /* a bit of `way` */ };
 enum { MAGIC = 0x31725474, THREADS_MOST = 4096, NAME_MOST = 4096 };
 
 typedef struct head {
@@ -58,7 +59,7 @@ static bool write_event(names *n, const td_trace_event *e, packed_event *r) {
                       .frame = e->frame,
                       .thread = (int16_t)((unsigned)e->thread % THREADS_MOST),
                       .edge = e->edge,
-                      .way = (int16_t)e->way};
+                      .way = (int16_t)(e->way | (e->failed ? FAILED : 0))};
   return place(n, e->node, &r->node) && place(n, e->op, &r->op) &&
          place(n, e->device, &r->device) && place(n, e->value, &r->value);
 }
@@ -156,7 +157,8 @@ static td_status *read_event(const reader *r, uint32_t i, td_trace_event *e) {
                         .frame = x.frame,
                         .iteration = x.iteration,
                         .bytes = x.bytes,
-                        .way = (td_trace_way)x.way,
+                        .way = (td_trace_way)(x.way & ~FAILED),
+                        .failed = (x.way & FAILED) != 0,
                         .edge = x.edge};
   if (!e->node || !e->op || !e->device || !e->value)
     return bad(r, "lacks a name");
@@ -165,7 +167,7 @@ static td_status *read_event(const reader *r, uint32_t i, td_trace_event *e) {
       e->end < e->start)
     return bad(r, "has an event at another time than the step's");
   if (!move(r->terms, &e->ready) || e->ready > e->start) e->ready = e->start;
-  if (x.way < TD_TRACE_STAYS || x.way > TD_TRACE_RECEIVES || x.edge < 0 ||
+  if (x.way < 0 || (x.way & ~FAILED) > TD_TRACE_RECEIVES || x.edge < 0 ||
       x.thread < 0 || x.thread >= THREADS_MOST || x.bytes < 0 ||
       x.iteration < 0)
     return bad(r, "has numbers that mean nothing");

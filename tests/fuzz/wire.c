@@ -71,6 +71,13 @@ static void be_honest(fake *f, int what) {
   if (f->n_queued < 8) f->queued[f->n_queued++] = what;
 }
 
+/* Graphs and what is told of loops come out of the input. */
+static bool is_short(const Td__Remote__KeepAsk *q) {
+  return q->what != TD__REMOTE__KEEP_ASK__WHAT__GRAPH &&
+         q->what != TD__REMOTE__KEEP_ASK__WHAT__LOOP_STATE &&
+         q->what != TD__REMOTE__KEEP_ASK__WHAT__LOOP_LOG;
+}
+
 /* What it heard is remembered, and a client's handshake is answered. */
 static td_status *fake_send(td_link *l, td_lane lane, td_raw *frames, int n) {
   fake *f = (fake *)l->of;
@@ -86,6 +93,9 @@ static td_status *fake_send(td_link *l, td_lane lane, td_raw *frames, int n) {
   if (h->body_case == TD__REMOTE__MESSAGE__BODY_OPEN ||
       h->body_case == TD__REMOTE__MESSAGE__BODY_KEEP)
     be_honest(f, TD__REMOTE__MESSAGE__BODY_OPENED);
+  if (h->body_case == TD__REMOTE__MESSAGE__BODY_KEEP_ASK &&
+      is_short(h->keep_ask))
+    be_honest(f, TD__REMOTE__MESSAGE__BODY_KEEP_ANSWER);
   td_arena_deinit(&a);
   for (int i = 0; i < n; i++) td_raw_release(&frames[i]);
   return NULL;
@@ -124,7 +134,7 @@ static void say_honest(fake *f) {
   static const uint8_t opened[] = {0, 1, 1};
   if (what == TD__REMOTE__MESSAGE__BODY_WELCOME)
     f->talk.at = welcome, f->talk.end = welcome + sizeof welcome;
-  else
+  else if (what == TD__REMOTE__MESSAGE__BODY_OPENED)
     f->talk.at = opened, f->talk.end = opened + sizeof opened;
   say(f, f->link[0], what, TD_LANE_CONTROL);
   f->talk.at = at;
@@ -222,7 +232,7 @@ static void end_remote(td_remote *r) {
   td_remote_release(r);
 }
 
-static void be_worker(const uint8_t *data, size_t size) {
+static void be_worker(const uint8_t *data, size_t size, bool keeps) {
   td_runtime *rt;
   td_remote *r;
   td_device *d;
@@ -232,6 +242,7 @@ static void be_worker(const uint8_t *data, size_t size) {
       &(td_runtime_options){.place = place, .memory_limit = 64 << 20}, &rt));
   must(td_runtime_cpu(rt, 0, &d));
   f->talk.device = d->incarnation;
+  f->talk.keeps = keeps;
   must(td_remote_new(
       &(td_remote_options){
           .runtime = rt, .channel = &f->base, .serve = true, .threads = 2},
@@ -415,7 +426,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     be_client(data + 1, size - 1, data[0]);
     break;
   default:
-    be_worker(data + 1, size - 1);
+    be_worker(data + 1, size - 1, (data[0] & 4) != 0);
     break;
   }
   settle();

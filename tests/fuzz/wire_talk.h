@@ -25,6 +25,7 @@ typedef struct talk {
   uint64_t to, session[2], handle, step, offer, question;
   uint64_t from; /* who this peer says it is */
   uint64_t device; /* incarnation of the other side's CPU:0 */
+  bool keeps;      /* what it opens is to be kept there */
   td_str graph[TALK_GRAPHS];
   int graphs;
   uint64_t count;
@@ -304,6 +305,15 @@ static inline Td__Remote__Keep *talk_keep(talk *t, said *m) {
   return k;
 }
 
+/* The same session as an OPEN has. */
+static inline Td__Remote__Keep *said_keep(said *m, Td__Remote__Open *open) {
+  Td__Remote__Keep *k = said_new(m, 1, sizeof *k);
+  td__remote__keep__init(k);
+  k->name = "kept";
+  k->open = open;
+  return k;
+}
+
 /* Mostly a question that there is, with as many numbers as it takes. */
 static inline Td__Remote__KeepAsk *talk_keep_ask(talk *t, said *m) {
   Td__Remote__KeepAsk *a = said_new(m, 1, sizeof *a);
@@ -361,9 +371,10 @@ static inline Td__Remote__Register *talk_register(talk *t, said *m) {
   int how = talk_byte(t);
   td__remote__register__init(r);
   r->handle = (uint64_t)talk_number(t);
-  r->args = how & 1 ? (int32_t)talk_number(t) : 4;
-  r->rets = how & 2 ? (int32_t)talk_number(t) : 4;
-  r->edges = how & 4 ? (int32_t)talk_number(t) : 4;
+  /* A kept session's is a signature, of one part that no edges lead to. */
+  r->args = how & 1 ? (int32_t)talk_number(t) : t->keeps ? 0 : 4;
+  r->rets = how & 2 ? (int32_t)talk_number(t) : t->keeps ? 1 : 4;
+  r->edges = how & 4 ? (int32_t)talk_number(t) : t->keeps ? 0 : 4;
   r->n_part = (size_t)(how >> 3) % 3 ? 1 : (size_t)(how >> 5) % 3;
   r->part = said_new(m, r->n_part, sizeof *r->part);
   for (size_t i = 0; i < r->n_part; i++) {
@@ -385,6 +396,7 @@ static inline Td__Remote__Register *talk_register(talk *t, said *m) {
     p->piece[0] = (ProtobufCBinaryData){sizeof *hash, hash->at};
   }
   r->n_far = (size_t)(talk_byte(t) % TALK_LIST);
+  if (t->keeps && !(how & 4)) r->n_far = 0;
   r->far = said_new(m, r->n_far, sizeof *r->far);
   for (size_t i = 0; i < r->n_far; i++) {
     Td__Remote__Edge *e = r->far[i] = said_new(m, 1, sizeof *e);
@@ -590,7 +602,12 @@ static inline void talk_body(talk *t, said *m, int what) {
   }
   case TD__REMOTE__MESSAGE__BODY_PING:
   case TD__REMOTE__MESSAGE__BODY_PONG: h->ping = talk_ping(t, m); break;
-  case TD__REMOTE__MESSAGE__BODY_OPEN: h->open = talk_open(t, m); break;
+  case TD__REMOTE__MESSAGE__BODY_OPEN:
+    h->open = talk_open(t, m);
+    if (!t->keeps) break;
+    h->body_case = TD__REMOTE__MESSAGE__BODY_KEEP;
+    h->keep = said_keep(m, h->open);
+    break;
   case TD__REMOTE__MESSAGE__BODY_KEEP: h->keep = talk_keep(t, m); break;
   case TD__REMOTE__MESSAGE__BODY_KEEP_ASK:
     h->keep_ask = talk_keep_ask(t, m);

@@ -154,6 +154,9 @@ function tests.who_waits_at_a_queue_that_goes_is_told()
   end
   b.run("a", cell)
   local first = waiting
+  helper.eventually(function()
+    return sess:why():find "dequeue %(.-%) has started"
+  end)
   b.run("a", cell)
   lu.assertNil(b.failure)
   raises("queue fifo_queue was reset", first.wait, first)

@@ -348,6 +348,22 @@ function tests.tcp_with_keys()
   sess:attach(w.address:gsub("127.0.0.1", "localhost"), {key = file})
 end
 
+-- A worker at ipc proves its key where it dials one at tcp.
+function tests.values_between_tcp_and_ipc()
+  local near <close> = workers.start()
+  local far <close> = workers.start{listen = "tcp://127.0.0.1:0", task = 1}
+  local sess <close> = td.session()
+  sess:attach(near.address)
+  sess:attach(far.address)
+  local x = td.placeholder("float32", {})
+  local there = on(0, function() return x * 2 end)
+  local back = on(1, function() return there + 1 end)
+  local again = on(0, function() return back * back end)
+  gives(49, sess:run(again, {[x] = 3}, {timeout = 60}))
+  local other = on(0, function() return on(1, function() return -x end) * 2 end)
+  gives(-8, sess:run(other, {[x] = 4}, {timeout = 60}))
+end
+
 function tests.a_wrong_key()
   local w <close> = workers.start{listen = "tcp://127.0.0.1:0"}
   local other <close> = td.server{listen = "tcp://127.0.0.1:0"}

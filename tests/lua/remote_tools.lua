@@ -155,4 +155,32 @@ function tests.a_greedy_client()
   lu.assertEquals(w:stop(), 0)
 end
 
+-- ---- failures --------------------------------------------------------------
+
+-- The trace of a step that failed has what each task had run; a large one is
+-- pulled, too.
+function tests.trace_of_a_failure()
+  local list <close> = workers.cluster(2)
+  local sess = list.session
+  local x = td.placeholder("int32", {}, "x")
+  local long = on(0, function()
+    local y = x
+    for _ = 1, 1500 do y = td.negative(y) end
+    return y
+  end)
+  local bad = on(1, function() return td.floordiv(x, long) end)
+  local ok, e = pcall(sess.run, sess, bad, {[x] = 0}, {trace = true})
+  lu.assertFalse(ok)
+  lu.assertEquals(e.op, "FloorDiv")
+  local of, failed = {}, {}
+  for _, event in ipairs(e.trace.events) do
+    of[event.task] = (of[event.task] or 0) + 1
+    if event.failed then failed[#failed + 1] = event.task .. event.op end
+  end
+  lu.assertEquals(failed, {"/job:worker/task:1FloorDiv"})
+  lu.assertEquals(#e.trace.tasks, 2)
+  for _, task in ipairs(e.trace.tasks) do lu.assertNil(task.trouble) end
+  lu.assertTrue(of["/job:worker/task:0"] >= 1500)
+end
+
 return tests

@@ -3,6 +3,7 @@
 
 local lu = require "luaunit"
 local td = require "tide"
+local bundle = require "tide.show.bundle"
 local helper = require "helper"
 
 local raises, gives = helper.raises, helper.gives
@@ -310,6 +311,37 @@ function tests.a_fetch_that_holds_itself()
   local value = {}
   value[1] = value
   helper.raises("nest deeper", s.run, s, x, {[x] = value})
+end
+
+-- What had run is in the error of a traced step that fails, and what failed.
+function tests.trace_of_a_failure()
+  local sess <close> = td.session()
+  local x = td.placeholder("int32", {}, "x")
+  local bad = td.floordiv(x + 1, x)
+  local ok, e = pcall(sess.run, sess, bad, {[x] = 0}, {trace = true})
+  lu.assertFalse(ok)
+  lu.assertEquals(e.node, "FloorDiv")
+  local failed, ran = {}, {}
+  for _, event in ipairs(e.trace.events) do
+    local list = event.failed and failed or ran
+    list[#list + 1] = event.op
+  end
+  lu.assertEquals(failed, {"FloorDiv"})
+  lu.assertTableContains(ran, "AddV2")
+  lu.assertStrContains(bundle(e.trace).data["text/plain"], "failed: FloorDiv")
+  lu.assertStrContains(e.trace.chrome, '"failed":true')
+  ok, e = pcall(sess.run, sess, bad, {[x] = 0})
+  lu.assertFalse(ok)
+  lu.assertNil(e.trace)
+  lu.assertEquals(sess:run(bad, {[x] = 1}, {trace = true}), 2)
+  local queue = td.fifo_queue(1, {"float32"}, {{}})
+  ok, e = pcall(sess.run, sess, queue:dequeue(), nil,
+                {trace = true, timeout = 0.05})
+  lu.assertFalse(ok)
+  local last = e.trace.events[#e.trace.events]
+  lu.assertEquals(last.op, "QueueDequeueV2") -- it waited until then
+  lu.assertNil(last.failed)
+  lu.assertTrue(last.stop - last.start > 1e6)
 end
 
 return tests

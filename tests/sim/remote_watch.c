@@ -221,7 +221,7 @@ static void came_value(remote_watch *w, const process *me,
 }
 
 static void came_status(process *me, const Td__Remote__Status *s) {
-  if (!s || !s->code || s->derived || !*s->about_task) return;
+  if (!s || !s->code || !*s->about_task) return;
   sometimes("evidence comes");
   me->evidence[me->n_evidence++ % EVIDENCE] = sim_clock(me->node);
 }

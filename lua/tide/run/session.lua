@@ -281,16 +281,27 @@ local function known_by(self, fetches, edges, values)
                                edges = edges, values = values} or nil
 end
 
+-- Of a step that was traced: what it gave, or its error with what had run.
+local function traced(ok, results, trace)
+  if ok then return results, session.profile_of(trace) end
+  if type(results) == "table" and results.trace then
+    results.trace = session.profile_of(results.trace)
+  end
+  error(results, 0)
+end
+
 local function run(self, fetches, feeds, o)
   local g = session.graph_of(self, "run")
   local handles, plan = fetch.read(g, fetches)
   local edges, values = fetch.feeds(g, feeds)
   o = read_options(o, {"timeout", "trace", "as_values", "check_numerics"},
                    "run")
-  local results, trace = self:core_run(handles, edges, values, o)
-  results = fetch.rebuild(plan, results)
-  if trace then return results, session.profile_of(trace) end
-  return results
+  if not (o and o.trace) then
+    return fetch.rebuild(plan, self:core_run(handles, edges, values, o))
+  end
+  local results, trace = traced(pcall(self.core_run, self, handles, edges,
+                                      values, o))
+  return fetch.rebuild(plan, results), trace
 end
 
 --- Computes what is fetched.
@@ -304,7 +315,9 @@ end
 -- and totals, has .events, .arrows (values between devices), .tasks (of other
 -- processes: clock and error in ns, dropped events), .totals, .chrome, and
 -- :save(path) for Perfetto
--- @raise deadline_exceeded, cancelled, and whatever the ops raise
+-- @raise deadline_exceeded, cancelled, and whatever the ops raise; where a
+-- trace was asked for the error has it as .trace, of what had run until then:
+-- events of nodes that failed say failed = true
 -- @usage local x = td.placeholder("float32", {})
 -- td.session():run({double = x * 2}, {[x] = 4}).double  --> 8.0
 function methods:run(fetches, feeds, o)

@@ -75,9 +75,15 @@ local function head(p)
                                     style.bytes(bytes)) or "")
 end
 
--- What is not there: lines.
+-- Where it failed, and what is not there: lines.
 local function lacks(p)
   local out = {}
+  for _, e in ipairs(p.events) do
+    if e.failed then
+      out[#out + 1] = ("failed: %s (%s) on %s, after %s"):format(e.node, e.op,
+        timeline.short(e.device), style.seconds((e.stop - e.start) * 1e-9))
+    end
+  end
   for _, t in ipairs(p.tasks or {}) do
     if t.trouble then
       out[#out + 1] = ("nothing of %s: %s"):format(t.task, t.trouble)

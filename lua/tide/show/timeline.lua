@@ -18,6 +18,7 @@ local timeline = {}
 
 local MOST_LANES = 24
 local MOST_ARROWS = 120
+local FAILED = "#d62728"
 local WIDTH, LANE, HEADING, LEFT = 760, 22, 20, 110
 
 -- ---- what is drawn ---------------------------------------------------------
@@ -112,13 +113,14 @@ local function draw_boxes(d, events, wanted, y, x, ink)
   end
   local function add(e)
     local a, b = x.place(e.start + 0.0), x.place(e.stop + 0.0)
+    if e.failed then b = math.max(b, a + 3) end -- it must be seen
     local wide = b - a >= 0.6
     if wide or not from or a - to > 0.6 then flush() end
     if wide then
       local inside = busy and a < busy - 0.6
       d:rect(a, inside and y + 8 or y + 2, b - a, inside and LANE - 11
-        or LANE - 5, {fill = ink[e.op] or "#999999", stroke = "#ffffff",
-                      ["stroke-width"] = 0.3})
+        or LANE - 5, {fill = e.failed and FAILED or ink[e.op] or "#999999",
+                      stroke = "#ffffff", ["stroke-width"] = 0.3})
       if b - a > 7 * #e.op then
         d:text(a + 3, y + 14, e.op, {["font-size"] = 9,
           fill = WAITS[e.op] and "#333333" or "#ffffff"})
