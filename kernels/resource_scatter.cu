@@ -3,8 +3,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/resource_scatter.h"
-#include "kernels/cuda/element.cuh"
-#include "kernels/cuda/rows.cuh"
+#include "kernels/cuda/row_updates.cuh"
 
 namespace {
 
@@ -67,67 +66,21 @@ td_status *gather_run(td_kernel_ctx *c) {
 
 /* ---- ResourceScatter ----------------------------------------------------- */
 
-#define OPERATION(name, expression)                                            \
-  struct name {                                                                \
-    template <class T> static __device__ inline T of(T x, T y) {               \
-      (void)x;                                                                 \
-      return (T)(expression);                                                  \
-    }                                                                          \
-  };
-
-OPERATION(sum, x + y)
-OPERATION(difference, x - y)
-OPERATION(product, x *y)
-OPERATION(smaller, td_num_min(x, y))
-OPERATION(larger, td_num_max(x, y))
-OPERATION(new_one, y)
-
-/* `step`: elements from one row of updates to the next; 0: a single one. */
-template <class F, class S, class I>
-__global__ void scatter(const I *indices, int64_t n, int64_t rows, int64_t each,
-                        S *x, const S *updates, int64_t step,
-                        td_cuda_report told) {
-  td_rows_each(indices, n, rows, each, told,
-               [&](int64_t k, int64_t row, int64_t j) {
-                 S *to = x + row * each + j;
-                 S by = updates[step ? k * step + j : 0];
-                 *to = td_num<S>::store(
-                     F::of(td_num<S>::load(*to), td_num<S>::load(by)));
-               });
-}
-
-template <class F, class S>
-td_status *launch(td_kernel_ctx *c, const td_tensor *x) {
-  const td_tensor *indices = td_in(c, 1), *updates = td_in(c, 2);
-  int64_t n = td_tensor_count(indices);
-  int64_t each = td_shape_span(&x->shape, 1, x->shape.rank);
-  int64_t step = updates->shape.rank == 0 ? 0 : each;
-  if (each == 0) return nullptr;
-  td_cuda_report told = td_cuda_report_of(c, TD_ROWS_TEXT);
-  dim3 grid = td_rows_grid(c, n);
-  if (indices->dtype == TD_INT32)
-    return TD_LAUNCH(c, (scatter<F, S, int32_t>), grid, TD_CUDA_BLOCK, 0,
-                     td_cuda_at<const int32_t>(indices), n, x->shape.dim[0],
-                     each, td_cuda_at<S>(x), td_cuda_at<const S>(updates), step,
-                     told);
-  return TD_LAUNCH(c, (scatter<F, S, int64_t>), grid, TD_CUDA_BLOCK, 0,
-                   td_cuda_at<const int64_t>(indices), n, x->shape.dim[0], each,
-                   td_cuda_at<S>(x), td_cuda_at<const S>(updates), step, told);
-}
-
-#define CASE(kind, F)                                                          \
-  case TD_ELEMENT_##kind:                                                      \
-    return launch<F, td_##kind>(c, x);
-
 template <class F> td_status *run(td_kernel_ctx *c) {
+  const td_tensor *indices = td_in(c, 1), *updates = td_in(c, 2);
   td_variable *v;
   td_tensor *x;
   TD_TRY(td_resource_scatter_begin(c, false, &v));
-  if (td_tensor_count(td_in(c, 1)) == 0) return nullptr;
+  if (td_tensor_count(indices) == 0) return nullptr;
   TD_TRY(td_var_write(c, v, &x));
-  switch ((int)x->dtype) {
-    EACH_REALS(CASE, F) HALVES(CASE, F) default : return td_cuda_no_type(c, 2);
-  }
+  int64_t each = td_shape_span(&x->shape, 1, x->shape.rank);
+  td_row_updates u = {x->data,
+                      updates->data,
+                      x->shape.dim[0],
+                      each,
+                      updates->shape.rank == 0 ? 0 : each,
+                      td_cuda_report_of(c, TD_ROWS_TEXT)};
+  return td_row_updates_launch<F>(c, x->dtype, indices, u);
 }
 
 /* ---- rows ---------------------------------------------------------------- */
@@ -148,12 +101,12 @@ const td_kernel_def kernels[] = {
      .types = TYPES "|bool|complex64|complex128",
      .run = gather_run,
      .shared = "resource"},
-    SCATTER("ResourceScatterAdd", sum),
-    SCATTER("ResourceScatterSub", difference),
-    SCATTER("ResourceScatterMul", product),
-    SCATTER("ResourceScatterMin", smaller),
-    SCATTER("ResourceScatterMax", larger),
-    SCATTER("ResourceScatterUpdate", new_one),
+    SCATTER("ResourceScatterAdd", td_rows_sum),
+    SCATTER("ResourceScatterSub", td_rows_difference),
+    SCATTER("ResourceScatterMul", td_rows_product),
+    SCATTER("ResourceScatterMin", td_rows_smaller),
+    SCATTER("ResourceScatterMax", td_rows_larger),
+    SCATTER("ResourceScatterUpdate", td_rows_new),
     {},
 };
 

@@ -18,5 +18,14 @@ td_status *td_resource_gather_begin(td_kernel_ctx *c, const td_tensor **out,
 td_status *td_resource_scatter_begin(td_kernel_ctx *c, bool divides,
                                      td_variable **out) TD_MUST_USE;
 
+/* Of ResourceGatherNd: the variable's value and the shape of the result. */
+td_status *td_resource_gather_nd_begin(td_kernel_ctx *c, const td_tensor **x,
+                                       td_shape *shape) TD_MUST_USE;
+/* Of ResourceScatterNd: the variable, its value; `ignore`: slices that there are
+ * not. */
+td_status *td_resource_scatter_nd_begin(td_kernel_ctx *c, td_variable **v,
+                                        const td_tensor **now,
+                                        bool *ignore) TD_MUST_USE;
+
 TD_END
 #endif
