@@ -269,15 +269,15 @@ td_status *td_training_begin(td_kernel_ctx *c, td_training_run *out) {
   td_tensor *x;
   TD_TRY(look(c, r, var, value));
   TD_TRY(check(c, r, var[0], &value[0]->shape));
-  *out = (td_training_run){
-      .update = p->update,
-      .option = p->option,
-      .dtype = value[0]->dtype,
-      .shape = value[0]->shape,
-      .n_vars = r->n_vars,
-      .n_scalars = r->n_scalars,
-      .grad = td_in(c, r->grad)->data,
-      .indices = r->indices < 0 ? NULL : td_in(c, r->indices)};
+  *out = (td_training_run){.update = p->update,
+                           .option = p->option,
+                           .dtype = value[0]->dtype,
+                           .shape = value[0]->shape,
+                           .n_vars = r->n_vars,
+                           .n_scalars = r->n_scalars,
+                           .grad = td_in(c, r->grad)->data,
+                           .indices =
+                               r->indices < 0 ? NULL : td_in(c, r->indices)};
   for (int k = 0; k < r->n_scalars; k++)
     out->scalar[k] = td_in(c, r->scalar[k])->data;
   for (int k = 0; k < r->n_vars; k++) {
@@ -292,13 +292,13 @@ static td_status *apply_run(td_kernel_ctx *c) {
   TD_TRY(td_training_begin(c, &r));
   td_isa isa = td_cpu_isa();
   bool half = td_is_half(r.dtype);
-  update u = {
-      .loop = td_training_find(r.update, half ? TD_FLOAT32 : r.dtype, isa),
-      .half = half ? td_half_table_of(r.dtype, isa) : NULL,
-      .n_vars = r.n_vars,
-      .size = td_dtype_size(r.dtype),
-      .grad = r.grad,
-      .option = r.option};
+  update u = {.loop =
+                  td_training_find(r.update, half ? TD_FLOAT32 : r.dtype, isa),
+              .half = half ? td_half_table_of(r.dtype, isa) : NULL,
+              .n_vars = r.n_vars,
+              .size = td_dtype_size(r.dtype),
+              .grad = r.grad,
+              .option = r.option};
   take_scalars(&r, &u);
   for (int k = 0; k < r.n_vars; k++) u.var[k] = r.var[k];
   run_all(c, &r, &u);
@@ -348,11 +348,14 @@ static void apply_cost(td_infer *c, td_cost *cost) {
 #define REAL_KERNEL(name, vars)                                                \
   KERNEL_OF(name, vars, "T=half|bfloat16|float|double")
 #define KERNEL_OF(name, vars, dtypes)                                          \
-  {                                                                            \
-    .op = name, .device = "CPU", .types = dtypes, .run = apply_run,            \
-    .make = td_training_make, .drop = td_free, .exclusive = vars,              \
-    .flags = TD_KERNEL_OWN                                                     \
-  },
+  {.op = name,                                                                 \
+   .device = "CPU",                                                            \
+   .types = dtypes,                                                            \
+   .run = apply_run,                                                           \
+   .make = td_training_make,                                                   \
+   .drop = td_free,                                                            \
+   .exclusive = vars,                                                          \
+   .flags = TD_KERNEL_OWN},
 
 static const td_op_def ops[] = {
     OP("ResourceApplyGradientDescent",

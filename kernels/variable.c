@@ -276,8 +276,9 @@ static const td_op_def ops[] = {
      .sig = "resource: resource ->",
      .shape = td_infer_none,
      .cost = td_cost_none,
-     .doc = "Reads of a variable whose rows are worked on share its value again, "
-            "until the next such work; before saving.",
+     .doc =
+         "Reads of a variable whose rows are worked on share its value again, "
+         "until the next such work; before saving.",
      .lua = "",
      .flags = TD_STATEFUL | TD_NO_GRADIENT | TD_CHEAP,
      .section = "Variables and state"},

@@ -66,7 +66,8 @@ td_status *td_cuda_enter(td_cuda *d) {
   return open_once(d);
 }
 
-/* Takes the lock of a card that is not lost: it will not be while it is held. */
+/* Takes the lock of a card that is not lost: it will not be while it is held.
+ */
 static td_status *lock_card(td_cuda *d) {
   TD_TRY(td_cuda_enter(d));
   pthread_mutex_lock(&d->lock);
@@ -186,7 +187,7 @@ static void launch(td_device *base, td_kernel_ctx *c) {
 /* ---- copies -------------------------------------------------------------- */
 
 typedef struct copy_wait {
-  td_cuda_wait base;  /* first */
+  td_cuda_wait base; /* first */
   td_cuda *of;
   td_tensor from, to; /* held until it is over */
   td_copied copied;

@@ -371,8 +371,7 @@ static void table_init(table *t, int64_t rows) {
       node_of(t->g, "AssignVariableOp", "assign", in, 2, TD_FLOAT32);
   t->indices = placeholder(t->g, "indices", TD_INT32);
   in[1] = t->indices;
-  td_node *gather =
-      node_of(t->g, "ResourceGather", "rows", in, 2, TD_FLOAT32);
+  td_node *gather = node_of(t->g, "ResourceGather", "rows", in, 2, TD_FLOAT32);
   OK(td_node_set_device(gather, "/device:CUDA:0"));
   t->rows = (td_edge){gather, 0};
   OK(td_session_new(t->rt, t->g, &so, &t->s));
@@ -396,10 +395,8 @@ static td_status *table_run(const table *t, int32_t first, int32_t n) {
   td_shape shape = td_shape_vector(n);
   OK(td_tensor_new(NULL, TD_INT32, &shape, &x));
   for (int32_t i = 0; i < n; i++) ((int32_t *)x.data)[i] = first + i;
-  td_signature sig = {.feeds = &t->indices,
-                      .n_feeds = 1,
-                      .fetches = &t->rows,
-                      .n_fetches = 1};
+  td_signature sig = {
+      .feeds = &t->indices, .n_feeds = 1, .fetches = &t->rows, .n_fetches = 1};
   td_status *s = td_session_run(t->s, &sig, &x, &y, NULL);
   td_tensor_release(&x);
   if (!td_ok(s)) return s;
@@ -532,15 +529,24 @@ static void check_failing(const char *plan, bool again) {
 }
 
 static const char *const calls[] = {
-    "cudaGetDeviceCount",       "cudaSetDevice",
-    "cudaDeviceGetAttribute",   "cudaMemGetInfo",
-    "cudaStreamCreateWithFlags", "cudaMalloc",
-    "cudaHostAlloc",            "cudaEventCreateWithFlags",
-    "cudaEventRecord",          "cudaEventQuery",
-    "cudaEventSynchronize",     "cudaStreamWaitEvent",
-    "cudaStreamSynchronize",    "cudaStreamQuery",
-    "cudaMemcpyAsync",          "launch",
-    "cudaFree",                 "cudaFreeHost",
+    "cudaGetDeviceCount",
+    "cudaSetDevice",
+    "cudaDeviceGetAttribute",
+    "cudaMemGetInfo",
+    "cudaStreamCreateWithFlags",
+    "cudaMalloc",
+    "cudaHostAlloc",
+    "cudaEventCreateWithFlags",
+    "cudaEventRecord",
+    "cudaEventQuery",
+    "cudaEventSynchronize",
+    "cudaStreamWaitEvent",
+    "cudaStreamSynchronize",
+    "cudaStreamQuery",
+    "cudaMemcpyAsync",
+    "launch",
+    "cudaFree",
+    "cudaFreeHost",
 };
 
 static void test_the_nth_call_fails(void **state) {
