@@ -161,42 +161,47 @@ td_philox td_random_reserve(td_kernel_ctx *c, uint64_t blocks) {
 
 /* ---- numbers ------------------------------------------------------------- */
 
-void td_random_run(td_kernel_ctx *c, td_random_draw *d, td_tensor *y) {
-  int64_t each = td_random_group(y->dtype);
+td_status *td_random_run(td_kernel_ctx *c, td_random_draw *d) {
+  int64_t each = td_random_group(d->dtype);
   bool costly = d->kind == TD_RANDOM_NORMAL || d->kind == TD_RANDOM_TRUNCATED;
-  d->dtype = y->dtype;
-  d->count = td_tensor_count(y);
-  d->to = y->data;
   d->isa = td_cpu_isa();
   td_for(c, (d->count + each - 1) / each,
          (costly ? TD_GRAIN_COSTLY : TD_GRAIN) / each, td_random_fill, d);
+  return NULL;
 }
 
-static void draw(td_kernel_ctx *c, td_random_draw *d, td_tensor *y) {
-  uint64_t count = (uint64_t)td_tensor_count(y);
-  if (count == 0) return;
-  d->base = td_random_reserve(c, count * TD_RANDOM_RESERVED);
-  td_random_run(c, d, y);
-}
-
-static td_status *draw_run(td_kernel_ctx *c, td_random_kind kind) {
-  td_random_draw d = {.kind = kind};
+td_status *td_random_out(td_kernel_ctx *c, int range, td_random_draw *d) {
   td_shape shape;
   td_tensor *y;
   TD_TRY(td_operand_shape(td_in(c, 0), "shape", &shape));
   TD_TRY(td_out(c, 0, &shape, &y));
-  draw(c, &d, y);
-  return NULL;
+  d->dtype = y->dtype;
+  d->count = td_tensor_count(y);
+  d->to = y->data;
+  if (d->kind != TD_RANDOM_INTEGER) return NULL;
+  return td_random_range(c, range, d->count > 0, d);
+}
+
+td_status *td_random_on(td_kernel_ctx *c, td_random_kind kind,
+                        td_random_how how) {
+  td_random_draw d = {.kind = kind};
+  TD_TRY(td_random_out(c, 1, &d));
+  if (d.count == 0) return NULL;
+  d.base = td_random_reserve(c, (uint64_t)d.count * TD_RANDOM_RESERVED);
+  return how(c, &d);
 }
 
 static td_status *uniform_run(td_kernel_ctx *c) {
-  return draw_run(c, TD_RANDOM_UNIFORM);
+  return td_random_on(c, TD_RANDOM_UNIFORM, td_random_run);
 }
 static td_status *normal_run(td_kernel_ctx *c) {
-  return draw_run(c, TD_RANDOM_NORMAL);
+  return td_random_on(c, TD_RANDOM_NORMAL, td_random_run);
 }
 static td_status *truncated_run(td_kernel_ctx *c) {
-  return draw_run(c, TD_RANDOM_TRUNCATED);
+  return td_random_on(c, TD_RANDOM_TRUNCATED, td_random_run);
+}
+static td_status *integer_run(td_kernel_ctx *c) {
+  return td_random_on(c, TD_RANDOM_INTEGER, td_random_run);
 }
 
 td_status *td_random_infer(td_infer *c) {
@@ -225,17 +230,6 @@ td_status *td_random_range(const td_kernel_ctx *c, int i, bool any,
                     (long long)low, (long long)high);
   d->low = (uint64_t)low;
   d->range = (uint64_t)high - (uint64_t)low;
-  return NULL;
-}
-
-static td_status *integer_run(td_kernel_ctx *c) {
-  td_random_draw d = {.kind = TD_RANDOM_INTEGER};
-  td_shape shape;
-  td_tensor *y;
-  TD_TRY(td_operand_shape(td_in(c, 0), "shape", &shape));
-  TD_TRY(td_out(c, 0, &shape, &y));
-  TD_TRY(td_random_range(c, 1, td_tensor_count(y) > 0, &d));
-  draw(c, &d, y);
   return NULL;
 }
 

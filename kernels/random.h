@@ -39,9 +39,19 @@ int td_random_group(td_dtype dtype);
 /* Fills groups [begin, end) of the draw `arg`; the last may be cut short. */
 void td_random_fill(void *arg, int64_t begin, int64_t end);
 
-/* Fills all of `y` on the threads of the kernel; d->kind, d->base and the range
- * of integers are set. */
-void td_random_run(td_kernel_ctx *c, td_random_draw *d, td_tensor *y);
+/* How a device fills all of output 0, which is not empty: all of d but the
+ * instruction set is set. */
+typedef td_status *(*td_random_how)(td_kernel_ctx *c, td_random_draw *d);
+/* On the threads of the kernel. */
+td_status *td_random_run(td_kernel_ctx *c, td_random_draw *d) TD_MUST_USE;
+/* A whole kernel of a stream that goes on: output 0 is of the shape that input 0
+ * says; integers are in the range of inputs 1 and 2. */
+td_status *td_random_on(td_kernel_ctx *c, td_random_kind kind,
+                        td_random_how how) TD_MUST_USE;
+/* Makes output 0, of the shape that input 0 says, for a draw whose kind is set;
+ * integers are in the range of inputs `range` and range + 1. */
+td_status *td_random_out(td_kernel_ctx *c, int range,
+                         td_random_draw *d) TD_MUST_USE;
 /* The range from inputs `i` and i + 1: scalars, minval below maxval unless
  * nothing is to be drawn. */
 td_status *td_random_range(const td_kernel_ctx *c, int i, bool any,

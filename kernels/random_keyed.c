@@ -77,26 +77,27 @@ static td_status *integer_infer(td_infer *c) {
   return infer(c);
 }
 
-static td_status *run(td_kernel_ctx *c, td_random_kind kind) {
+td_status *td_random_keyed_on(td_kernel_ctx *c, td_random_kind kind,
+                              td_random_how how) {
   td_philox base;
   TD_TRY(keyed(c, &base));
-  return td_random_from(c, kind, &base, 4);
+  return td_random_from(c, kind, &base, 4, how);
 }
 
 static td_status *uniform_run(td_kernel_ctx *c) {
-  return run(c, TD_RANDOM_UNIFORM);
+  return td_random_keyed_on(c, TD_RANDOM_UNIFORM, td_random_run);
 }
 static td_status *normal_run(td_kernel_ctx *c) {
-  return run(c, TD_RANDOM_NORMAL);
+  return td_random_keyed_on(c, TD_RANDOM_NORMAL, td_random_run);
 }
 static td_status *truncated_run(td_kernel_ctx *c) {
-  return run(c, TD_RANDOM_TRUNCATED);
+  return td_random_keyed_on(c, TD_RANDOM_TRUNCATED, td_random_run);
 }
 static td_status *integer_run(td_kernel_ctx *c) {
-  return run(c, TD_RANDOM_INTEGER);
+  return td_random_keyed_on(c, TD_RANDOM_INTEGER, td_random_run);
 }
 static td_status *bits_run(td_kernel_ctx *c) {
-  return run(c, TD_RANDOM_BITS);
+  return td_random_keyed_on(c, TD_RANDOM_BITS, td_random_run);
 }
 
 /* Words of the stream tell the order, as in RandomShuffle. */

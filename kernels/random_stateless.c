@@ -53,45 +53,42 @@ static td_status *integer_infer(td_infer *c) {
 }
 
 td_status *td_random_from(td_kernel_ctx *c, td_random_kind kind,
-                          const td_philox *base, int range) {
+                          const td_philox *base, int range, td_random_how how) {
   td_random_draw d = {.kind = kind, .base = *base};
-  td_shape shape;
-  td_tensor *y;
-  TD_TRY(td_operand_shape(td_in(c, 0), "shape", &shape));
-  TD_TRY(td_out(c, 0, &shape, &y));
-  bool any = td_tensor_count(y) > 0;
-  if (kind == TD_RANDOM_INTEGER) TD_TRY(td_random_range(c, range, any, &d));
-  if (any) td_random_run(c, &d, y);
-  return NULL;
+  TD_TRY(td_random_out(c, range, &d));
+  return d.count > 0 ? how(c, &d) : NULL;
 }
 
-static td_status *run(td_kernel_ctx *c, td_random_kind kind) {
+/* The signature of bits allows seeds that TensorFlow's kernels do not take. */
+static td_status *check_seed(const td_tensor *seed) {
+  if (seed->dtype == TD_INT32 || seed->dtype == TD_INT64) return NULL;
+  return td_error(TD_INVALID_ARGUMENT,
+                  "seed must be int32 or int64, not %s: cast it first",
+                  td_dtype_name(seed->dtype));
+}
+
+td_status *td_random_stateless_on(td_kernel_ctx *c, td_random_kind kind,
+                                  td_random_how how) {
   td_philox base;
+  if (kind == TD_RANDOM_BITS) TD_TRY(check_seed(td_in(c, 1)));
   TD_TRY(td_random_seeded(td_in(c, 1), &base));
-  return td_random_from(c, kind, &base, 2);
+  return td_random_from(c, kind, &base, 2, how);
 }
 
 static td_status *uniform_run(td_kernel_ctx *c) {
-  return run(c, TD_RANDOM_UNIFORM);
+  return td_random_stateless_on(c, TD_RANDOM_UNIFORM, td_random_run);
 }
 static td_status *normal_run(td_kernel_ctx *c) {
-  return run(c, TD_RANDOM_NORMAL);
+  return td_random_stateless_on(c, TD_RANDOM_NORMAL, td_random_run);
 }
 static td_status *truncated_run(td_kernel_ctx *c) {
-  return run(c, TD_RANDOM_TRUNCATED);
+  return td_random_stateless_on(c, TD_RANDOM_TRUNCATED, td_random_run);
 }
 static td_status *integer_run(td_kernel_ctx *c) {
-  return run(c, TD_RANDOM_INTEGER);
+  return td_random_stateless_on(c, TD_RANDOM_INTEGER, td_random_run);
 }
-
-/* The signature allows seeds that TensorFlow's kernels do not take. */
 static td_status *bits_run(td_kernel_ctx *c) {
-  td_dtype t = td_in(c, 1)->dtype;
-  if (t != TD_INT32 && t != TD_INT64)
-    return td_error(TD_INVALID_ARGUMENT,
-                    "seed must be int32 or int64, not %s: cast it first",
-                    td_dtype_name(t));
-  return run(c, TD_RANDOM_BITS);
+  return td_random_stateless_on(c, TD_RANDOM_BITS, td_random_run);
 }
 
 /* ---- tables -------------------------------------------------------------- */

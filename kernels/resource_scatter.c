@@ -13,6 +13,7 @@
 #include "kernels/binary.h"
 #include "kernels/cost.h"
 #include "kernels/cpu.h"
+#include "kernels/resource_scatter.h"
 #include "kernels/row_updates.h"
 
 /* Shapes a + b, from the sizes [from_a, to_a) and [from_b, ..). */
@@ -120,11 +121,10 @@ static td_status *gather_rows(td_kernel_ctx *c, const td_tensor *x, int axis,
   return s;
 }
 
-static td_status *gather_run(td_kernel_ctx *c) {
+td_status *td_resource_gather_begin(td_kernel_ctx *c, const td_tensor **out,
+                                    int *axis, td_shape *shape) {
   const td_tensor *x, *indices = td_in(c, 1);
   td_variable *v;
-  td_shape shape;
-  int axis;
   TD_TRY(td_var(c, 0, &v));
   TD_TRY(td_var_peek(c, v, &x));
   if (x->dtype != td_ctx_node(c)->out[0].dtype)
@@ -134,10 +134,18 @@ static td_status *gather_run(td_kernel_ctx *c) {
                     td_dtype_name(td_ctx_node(c)->out[0].dtype));
   TD_TRY(check_table(&x->shape));
   TD_TRY(check_batch(&x->shape, &indices->shape,
-                     td_node_int(td_ctx_node(c), "batch_dims"), &axis));
-  TD_TRY(gather_shape(&x->shape, &indices->shape, axis, &shape));
-  TD_TRY(td_array_count(&shape, NULL));
-  TD_TRY(td_row_updates_check(indices, x->shape.dim[axis]));
+                     td_node_int(td_ctx_node(c), "batch_dims"), axis));
+  TD_TRY(gather_shape(&x->shape, &indices->shape, *axis, shape));
+  TD_TRY(td_array_count(shape, NULL));
+  *out = x;
+  return td_row_updates_check(indices, x->shape.dim[*axis]);
+}
+
+static td_status *gather_run(td_kernel_ctx *c) {
+  const td_tensor *x;
+  td_shape shape;
+  int axis;
+  TD_TRY(td_resource_gather_begin(c, &x, &axis, &shape));
   return gather_rows(c, x, axis, &shape);
 }
 
@@ -283,10 +291,10 @@ static td_status *scatter_built(td_kernel_ctx *c, td_variable *v,
   return s;
 }
 
-static td_status *scatter_run(td_kernel_ctx *c, int op) {
+td_status *td_resource_scatter_begin(td_kernel_ctx *c, bool divides,
+                                     td_variable **out) {
   const td_tensor *indices = td_in(c, 1), *updates = td_in(c, 2), *now;
   td_variable *v;
-  td_tensor *x;
   TD_TRY(td_var(c, 0, &v));
   TD_TRY(td_var_peek(c, v, &now));
   if (now->dtype != updates->dtype)
@@ -296,9 +304,17 @@ static td_status *scatter_run(td_kernel_ctx *c, int op) {
   TD_TRY(check_table(&now->shape));
   TD_TRY(check_updates(&now->shape, &indices->shape, &updates->shape));
   TD_TRY(td_row_updates_check(indices, now->shape.dim[0]));
-  if (op == TD_BINARY_Div) TD_TRY(check_divisors(updates));
-  if (td_tensor_count(indices) == 0) return NULL;
-  if (!td_dtype_is_plain(now->dtype)) return scatter_built(c, v, now);
+  *out = v;
+  bool seen = updates->buffer && updates->buffer->allocator->touchable;
+  return divides && seen ? check_divisors(updates) : NULL;
+}
+
+static td_status *scatter_run(td_kernel_ctx *c, int op) {
+  td_variable *v;
+  td_tensor *x;
+  TD_TRY(td_resource_scatter_begin(c, op == TD_BINARY_Div, &v));
+  if (td_tensor_count(td_in(c, 1)) == 0) return NULL;
+  if (!td_dtype_is_plain(v->dtype)) return scatter_built(c, v, &v->value);
   TD_TRY(td_var_write(c, v, &x));
   scatter_plain(c, x, op);
   return NULL;

@@ -12,6 +12,7 @@
 #include "kernels/binary.h"
 #include "kernels/cost.h"
 #include "kernels/gather_nd.h"
+#include "kernels/resource_scatter.h"
 #include "kernels/row_updates.h"
 #include "kernels/row_gather.h"
 #include "kernels/array.h"
@@ -53,18 +54,23 @@ static td_status *copy_slices(td_kernel_ctx *c, const td_tensor *x,
   return s;
 }
 
-static td_status *gather_run(td_kernel_ctx *c) {
-  const td_tensor *x, *indices = td_in(c, 1);
+td_status *td_resource_gather_nd_begin(td_kernel_ctx *c, const td_tensor **x,
+                                       td_shape *shape) {
   td_dtype want = td_ctx_node(c)->out[0].dtype;
   td_variable *v;
+  TD_TRY(td_var(c, 0, &v));
+  TD_TRY(td_var_peek(c, v, x));
+  if ((*x)->dtype != want) return wrong_dtype(v->base.name, (*x)->dtype, want);
+  TD_TRY(td_gather_nd_shape(&td_in(c, 1)->shape, &(*x)->shape, shape));
+  return td_array_count(shape, NULL);
+}
+
+static td_status *gather_run(td_kernel_ctx *c) {
+  const td_tensor *x;
   td_shape out;
   int64_t *rows, n;
-  TD_TRY(td_var(c, 0, &v));
-  TD_TRY(td_var_peek(c, v, &x));
-  if (x->dtype != want) return wrong_dtype(v->base.name, x->dtype, want);
-  TD_TRY(td_gather_nd_shape(&indices->shape, &x->shape, &out));
-  TD_TRY(td_array_count(&out, NULL));
-  TD_TRY(td_gather_nd_rows(indices, &x->shape, false, &rows, &n));
+  TD_TRY(td_resource_gather_nd_begin(c, &x, &out));
+  TD_TRY(td_gather_nd_rows(td_in(c, 1), &x->shape, false, &rows, &n));
   td_status *s = copy_slices(c, x, rows, n, &out);
   td_free(rows);
   return s;
@@ -164,21 +170,27 @@ static td_status *scatter_rows(td_kernel_ctx *c, td_variable *v,
   return scatter_plain(c, x, op, rows, n, each);
 }
 
+td_status *td_resource_scatter_nd_begin(td_kernel_ctx *c, td_variable **v,
+                                        const td_tensor **now, bool *ignore) {
+  const td_tensor *indices = td_in(c, 1), *updates = td_in(c, 2);
+  td_shape want;
+  TD_TRY(td_gather_nd_policy(
+      td_node_string(td_ctx_node(c), "bad_indices_policy"), ignore));
+  TD_TRY(td_var(c, 0, v));
+  TD_TRY(td_var_peek(c, *v, now));
+  if ((*now)->dtype != updates->dtype)
+    return wrong_dtype((*v)->base.name, (*now)->dtype, updates->dtype);
+  TD_TRY(td_gather_nd_shape(&indices->shape, &(*now)->shape, &want));
+  return check_updates(&updates->shape, &want);
+}
+
 static td_status *scatter_run(td_kernel_ctx *c, int op) {
-  const td_tensor *indices = td_in(c, 1), *updates = td_in(c, 2), *now;
+  const td_tensor *now;
   bool ignore = false;
   td_variable *v;
-  td_shape want;
   int64_t *rows, n;
-  TD_TRY(td_gather_nd_policy(
-      td_node_string(td_ctx_node(c), "bad_indices_policy"), &ignore));
-  TD_TRY(td_var(c, 0, &v));
-  TD_TRY(td_var_peek(c, v, &now));
-  if (now->dtype != updates->dtype)
-    return wrong_dtype(v->base.name, now->dtype, updates->dtype);
-  TD_TRY(td_gather_nd_shape(&indices->shape, &now->shape, &want));
-  TD_TRY(check_updates(&updates->shape, &want));
-  TD_TRY(td_gather_nd_rows(indices, &now->shape, ignore, &rows, &n));
+  TD_TRY(td_resource_scatter_nd_begin(c, &v, &now, &ignore));
+  TD_TRY(td_gather_nd_rows(td_in(c, 1), &now->shape, ignore, &rows, &n));
   td_status *s = scatter_rows(c, v, now, op, rows, n);
   td_free(rows);
   return s;

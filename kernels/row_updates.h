@@ -8,7 +8,8 @@
 #include "engine/device/kernel.h"
 
 /* Every index of `indices` (int32 or int64) is in [0, rows); INVALID_ARGUMENT
- * names the first that is not. */
+ * names the first that is not. Where this process may not look, the kernel that
+ * uses them does. */
 td_status *td_row_updates_check(const td_tensor *indices,
                                 int64_t rows) TD_MUST_USE;
 

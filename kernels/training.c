@@ -16,8 +16,9 @@
 
 #include "kernels/cpu.h"
 #include "kernels/row_updates.h"
+#include "kernels/training_run.h"
 
-enum { MAX_VARS = 1 + TD_TRAINING_SLOTS, BLOCK = TD_HALF_BLOCK };
+enum { MAX_VARS = TD_TRAINING_VARS, BLOCK = TD_HALF_BLOCK };
 
 td_training_loop td_training_find(int update, td_dtype t, td_isa isa) {
   td_training_loop loop = NULL;
@@ -132,7 +133,7 @@ static int update_of(const char *type) {
   return -1;
 }
 
-static td_status *apply_make(const td_kernel_info *info, void **state) {
+td_status *td_training_make(const td_kernel_info *info, void **state) {
   const td_node *n = info->node;
   plan *p = td_calloc(1, sizeof *p);
   if (!p) return td_oom();
@@ -242,28 +243,25 @@ static void run_row(void *arg, int64_t i, int64_t row) {
   run_at(u, u->each, (size_t)(row * u->each), (size_t)(i * u->each));
 }
 
-static void take_scalars(const td_kernel_ctx *c, const roles *r, update *u) {
-  for (int k = 0; k < r->n_scalars; k++) {
-    const void *from = td_in(c, r->scalar[k])->data;
+static void take_scalars(const td_training_run *r, update *u) {
+  for (int k = 0; k < r->n_scalars; k++)
     if (u->half)
-      u->half->load(1, from, (float *)(void *)u->scalars + k);
+      u->half->load(1, r->scalar[k], (float *)(void *)u->scalars + k);
     else
-      memcpy(u->scalars + (size_t)k * u->size, from, u->size);
-  }
+      memcpy(u->scalars + (size_t)k * u->size, r->scalar[k], u->size);
 }
 
-static void run_all(const td_kernel_ctx *c, const roles *r, update *u,
-                    const td_shape *var) {
-  if (r->indices < 0) {
-    td_for(c, td_shape_count(var), TD_GRAIN / 2, run_piece, u);
+static void run_all(const td_kernel_ctx *c, const td_training_run *r,
+                    update *u) {
+  if (!r->indices) {
+    td_for(c, td_shape_count(&r->shape), TD_GRAIN / 2, run_piece, u);
     return;
   }
-  u->each = td_shape_span(var, 1, var->rank);
-  if (u->each > 0)
-    td_row_updates_run(c, td_in(c, r->indices), u->each, run_row, u);
+  u->each = td_shape_span(&r->shape, 1, r->shape.rank);
+  if (u->each > 0) td_row_updates_run(c, r->indices, u->each, run_row, u);
 }
 
-static td_status *apply_run(td_kernel_ctx *c) {
+td_status *td_training_begin(td_kernel_ctx *c, td_training_run *out) {
   const plan *p = c->kernel->state;
   const roles *r = &p->roles;
   td_variable *var[MAX_VARS];
@@ -271,22 +269,39 @@ static td_status *apply_run(td_kernel_ctx *c) {
   td_tensor *x;
   TD_TRY(look(c, r, var, value));
   TD_TRY(check(c, r, var[0], &value[0]->shape));
-  td_dtype dtype = value[0]->dtype;
-  td_isa isa = td_cpu_isa();
-  bool half = td_is_half(dtype);
-  update u = {.loop =
-                  td_training_find(p->update, half ? TD_FLOAT32 : dtype, isa),
-              .half = half ? td_half_table_of(dtype, isa) : NULL,
-              .n_vars = r->n_vars,
-              .size = td_dtype_size(dtype),
-              .grad = td_in(c, r->grad)->data,
-              .option = p->option};
-  take_scalars(c, r, &u);
+  *out = (td_training_run){.update = p->update,
+                           .option = p->option,
+                           .dtype = value[0]->dtype,
+                           .shape = value[0]->shape,
+                           .n_vars = r->n_vars,
+                           .n_scalars = r->n_scalars,
+                           .grad = td_in(c, r->grad)->data,
+                           .indices =
+                               r->indices < 0 ? NULL : td_in(c, r->indices)};
+  for (int k = 0; k < r->n_scalars; k++)
+    out->scalar[k] = td_in(c, r->scalar[k])->data;
   for (int k = 0; k < r->n_vars; k++) {
     TD_TRY(td_var_write(c, var[k], &x));
-    u.var[k] = x->data;
+    out->var[k] = x->data;
   }
-  run_all(c, r, &u, &x->shape);
+  return NULL;
+}
+
+static td_status *apply_run(td_kernel_ctx *c) {
+  td_training_run r;
+  TD_TRY(td_training_begin(c, &r));
+  td_isa isa = td_cpu_isa();
+  bool half = td_is_half(r.dtype);
+  update u = {.loop =
+                  td_training_find(r.update, half ? TD_FLOAT32 : r.dtype, isa),
+              .half = half ? td_half_table_of(r.dtype, isa) : NULL,
+              .n_vars = r.n_vars,
+              .size = td_dtype_size(r.dtype),
+              .grad = r.grad,
+              .option = r.option};
+  take_scalars(&r, &u);
+  for (int k = 0; k < r.n_vars; k++) u.var[k] = r.var[k];
+  run_all(c, &r, &u);
   return NULL;
 }
 
@@ -333,11 +348,14 @@ static void apply_cost(td_infer *c, td_cost *cost) {
 #define REAL_KERNEL(name, vars)                                                \
   KERNEL_OF(name, vars, "T=half|bfloat16|float|double")
 #define KERNEL_OF(name, vars, dtypes)                                          \
-  {                                                                            \
-    .op = name, .device = "CPU", .types = dtypes, .run = apply_run,            \
-    .make = apply_make, .drop = td_free, .exclusive = vars,                    \
-    .flags = TD_KERNEL_OWN                                                     \
-  }
+  {.op = name,                                                                 \
+   .device = "CPU",                                                            \
+   .types = dtypes,                                                            \
+   .run = apply_run,                                                           \
+   .make = td_training_make,                                                   \
+   .drop = td_free,                                                            \
+   .exclusive = vars,                                                          \
+   .flags = TD_KERNEL_OWN},
 
 static const td_op_def ops[] = {
     OP("ResourceApplyGradientDescent",
@@ -484,34 +502,7 @@ static const td_op_def ops[] = {
 };
 
 static const td_kernel_def kernels[] = {
-    KERNEL("ResourceApplyGradientDescent", "var"),
-    KERNEL("ResourceApplyMomentum", "var, accum"),
-    KERNEL("ResourceApplyAdagrad", "var, accum"),
-    KERNEL("ResourceApplyAdagradV2", "var, accum"),
-    KERNEL("ResourceApplyAdam", "var, m, v"),
-    KERNEL("ResourceApplyRMSProp", "var, ms, mom"),
-    KERNEL("ResourceApplyAdadelta", "var, accum, accum_update"),
-    KERNEL("ResourceSparseApplyMomentum", "var, accum"),
-    KERNEL("ResourceSparseApplyAdagrad", "var, accum"),
-    KERNEL("ResourceSparseApplyAdagradV2", "var, accum"),
-    KERNEL("ResourceApplyKerasMomentum", "var, accum"),
-    KERNEL("ResourceSparseApplyKerasMomentum", "var, accum"),
-    KERNEL("ResourceApplyCenteredRMSProp", "var, mg, ms, mom"),
-    KERNEL("ResourceSparseApplyCenteredRMSProp", "var, mg, ms, mom"),
-    KERNEL("ResourceSparseApplyRMSProp", "var, ms, mom"),
-    KERNEL("ResourceSparseApplyAdadelta", "var, accum, accum_update"),
-    REAL_KERNEL("ResourceApplyAdaMax", "var, m, v"),
-    REAL_KERNEL("ResourceApplyAdamWithAmsgrad", "var, m, v, vhat"),
-    REAL_KERNEL("ResourceApplyAddSign", "var, m"),
-    REAL_KERNEL("ResourceApplyPowerSign", "var, m"),
-    REAL_KERNEL("ResourceApplyProximalGradientDescent", "var"),
-    REAL_KERNEL("ResourceSparseApplyProximalGradientDescent", "var"),
-    REAL_KERNEL("ResourceApplyProximalAdagrad", "var, accum"),
-    REAL_KERNEL("ResourceSparseApplyProximalAdagrad", "var, accum"),
-    REAL_KERNEL("ResourceApplyFtrl", "var, accum, linear"),
-    REAL_KERNEL("ResourceSparseApplyFtrl", "var, accum, linear"),
-    REAL_KERNEL("ResourceApplyFtrlV2", "var, accum, linear"),
-    REAL_KERNEL("ResourceSparseApplyFtrlV2", "var, accum, linear"),
+#include "kernels/training_rows.def"
     {0},
 };
 

@@ -39,5 +39,24 @@ extern const td_training_table td_training_scalar, td_training_avx2,
 /* The best that `isa` may run, for float, double and complex numbers. */
 td_training_loop td_training_find(int update, td_dtype t, td_isa isa);
 
+/* ---- what several updates of training.def share ---- */
+
+/* clang-format off */
+/* x brought `by` nearer to 0, not past it. NaN stays. */
+#define TD_TRAINING_SHRINK(x, by) \
+  (td_num_abs(x) <= (by) ? 0 : (x) - td_num_sign(x) * (by))
+
+/* One step of Ftrl and FtrlV2. With `option` b is kept multiplied by lr. */
+#define TD_TRAINING_FTRL                                                       \
+  const T pulled = g + two * shrink * v;                                       \
+  const T sum = a + g * g;                                                     \
+  const T was = td_num_pow(a, -power); const T is = td_num_pow(sum, -power);   \
+  b += option ? pulled * lr - (is - was) * v : pulled - (is - was) / lr * v;   \
+  const T bound = option ? l1 * lr : l1;                                       \
+  const T curve = option ? is + two * l2 * lr : is / lr + two * l2;            \
+  v = td_num_abs(b) <= bound ? 0 : (td_num_sign(b) * bound - b) / curve;       \
+  a = sum;
+/* clang-format on */
+
 TD_END
 #endif

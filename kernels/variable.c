@@ -11,6 +11,7 @@
 #include "kernels/operand.h"
 #include "kernels/binary.h"
 #include "kernels/cpu.h"
+#include "kernels/variable.h"
 
 /* ---- VarHandleOp --------------------------------------------------------- */
 
@@ -59,7 +60,7 @@ static td_status *read_infer(td_infer *c) {
   return NULL;
 }
 
-static td_status *read_run(td_kernel_ctx *c) {
+td_status *td_variable_read_run(td_kernel_ctx *c) {
   td_variable *v;
   td_tensor t;
   td_dtype dtype = td_ctx_node(c)->out[0].dtype;
@@ -152,7 +153,7 @@ static td_status *differing_shapes(const td_variable *v, const td_shape *have,
                   td_shape_str(value, &b));
 }
 
-static td_status *assign_run(td_kernel_ctx *c) {
+td_status *td_variable_assign_run(td_kernel_ctx *c) {
   const td_tensor *value = td_in(c, 1);
   td_variable *v;
   TD_TRY(td_var(c, 0, &v));
@@ -178,10 +179,9 @@ static void change_piece(void *arg, int64_t begin, int64_t end) {
                   g->y + at, g->x + at);
 }
 
-static td_status *change_run(td_kernel_ctx *c, int op) {
+td_status *td_variable_change(td_kernel_ctx *c, td_tensor **x) {
   const td_tensor *value = td_in(c, 1), *now;
   td_variable *v;
-  td_tensor *x;
   TD_TRY(td_var(c, 0, &v));
   TD_TRY(td_var_peek(c, v, &now));
   if (now->dtype != value->dtype)
@@ -190,12 +190,17 @@ static td_status *change_run(td_kernel_ctx *c, int op) {
         v->base.name, td_dtype_name(now->dtype), td_dtype_name(value->dtype));
   if (!td_shape_equal(&now->shape, &value->shape))
     return differing_shapes(v, &now->shape, &value->shape);
-  TD_TRY(td_var_write(c, v, &x));
+  return td_var_write(c, v, x);
+}
+
+static td_status *change_run(td_kernel_ctx *c, int op) {
+  td_tensor *x;
+  TD_TRY(td_variable_change(c, &x));
   change g = {.op = op,
               .dtype = x->dtype,
               .size = td_dtype_size(x->dtype),
               .x = x->data,
-              .y = value->data};
+              .y = td_in(c, 1)->data};
   td_for(c, td_tensor_count(x), TD_GRAIN, change_piece, &g);
   return NULL;
 }
@@ -271,8 +276,9 @@ static const td_op_def ops[] = {
      .sig = "resource: resource ->",
      .shape = td_infer_none,
      .cost = td_cost_none,
-     .doc = "Reads of a variable whose rows are worked on share its value again, "
-            "until the next such work; before saving.",
+     .doc =
+         "Reads of a variable whose rows are worked on share its value again, "
+         "until the next such work; before saving.",
      .lua = "",
      .flags = TD_STATEFUL | TD_NO_GRADIENT | TD_CHEAP,
      .section = "Variables and state"},
@@ -340,7 +346,7 @@ static const td_kernel_def kernels[] = {
      .flags = TD_KERNEL_INLINE},
     {.op = "ReadVariableOp",
      .device = "CPU",
-     .run = read_run,
+     .run = td_variable_read_run,
      .shared = "resource"},
     {.op = "DisableCopyOnRead",
      .device = "CPU",
@@ -359,7 +365,7 @@ static const td_kernel_def kernels[] = {
      .flags = TD_KERNEL_INLINE},
     {.op = "AssignVariableOp",
      .device = "CPU",
-     .run = assign_run,
+     .run = td_variable_assign_run,
      .exclusive = "resource"},
     {.op = "AssignAddVariableOp",
      .device = "CPU",

@@ -66,7 +66,8 @@ td_status *td_cuda_enter(td_cuda *d) {
   return open_once(d);
 }
 
-/* Takes the lock of a card that is not lost: it will not be while it is held. */
+/* Takes the lock of a card that is not lost: it will not be while it is held.
+ */
 static td_status *lock_card(td_cuda *d) {
   TD_TRY(td_cuda_enter(d));
   pthread_mutex_lock(&d->lock);
@@ -83,13 +84,14 @@ static void over_mark(td_cuda_wait *w, cudaError_t e) {
   td_free(w);
 }
 
-/* Under the lock. Nobody minds when there is none. */
+/* Under the lock, on any thread. Nobody minds when there is none. */
 static void leave_mark(td_cuda *d) {
   td_cuda_wait *w = td_calloc(1, sizeof *w);
   if (!w) return;
   w->over = over_mark;
   w->number = d->enqueued;
-  td_status *s = td_cuda_await(d->events, TD_CUDA_COMPUTE, w);
+  td_status *s = set_card(d);
+  if (td_ok(s)) s = td_cuda_await(d->events, TD_CUDA_COMPUTE, w);
   if (td_ok(s)) return;
   td_status_release(s);
   td_free(w);
@@ -103,7 +105,7 @@ static bool settle(td_device *base, td_settling *of) {
   bool settled = td_cuda_complete(d->events) >= d->enqueued;
   if (!settled) {
     of->mark[0] = d->enqueued;
-    if (!d->lost && set_card(d) == NULL) leave_mark(d);
+    if (!d->lost) leave_mark(d);
     td_cuda_settle(d->events, of);
   }
   pthread_mutex_unlock(&d->lock);
@@ -185,7 +187,7 @@ static void launch(td_device *base, td_kernel_ctx *c) {
 /* ---- copies -------------------------------------------------------------- */
 
 typedef struct copy_wait {
-  td_cuda_wait base;  /* first */
+  td_cuda_wait base; /* first */
   td_cuda *of;
   td_tensor from, to; /* held until it is over */
   td_copied copied;

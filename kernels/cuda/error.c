@@ -77,9 +77,9 @@ td_status *td_cuda_told_by(td_cuda *d, uint64_t number) {
     return NULL;
   td_str_init(&text);
   td_str_addf(&text, l->text, w->value, w->limit);
-  td_status *s = text.failed ? td_oom()
-                             : td_error(TD_INVALID_ARGUMENT, "%s",
-                                        td_str_c(&text));
+  td_status *s = text.failed
+                     ? td_oom()
+                     : td_error(TD_INVALID_ARGUMENT, "%s", td_str_c(&text));
   td_str_deinit(&text);
   l->text = NULL;
   return blame(d, l, s);
@@ -183,8 +183,8 @@ void td_cuda_lose(td_cuda *d, cudaError_t e) {
 td_status *td_cuda_why(td_cuda *d, td_status *s) {
   if (td_ok(s) || !__atomic_load_n(&d->opened, __ATOMIC_ACQUIRE)) return s;
   if (!__atomic_load_n(&d->lost, __ATOMIC_ACQUIRE)) {
-    cudaError_t e = cudaStreamQuery(
-        td_cuda_stream_of(d->events, TD_CUDA_COMPUTE));
+    cudaError_t e =
+        cudaStreamQuery(td_cuda_stream_of(d->events, TD_CUDA_COMPUTE));
     (void)cudaGetLastError();
     if (e != cudaSuccess && e != cudaErrorNotReady) td_cuda_lose(d, e);
   }

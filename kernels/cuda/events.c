@@ -37,11 +37,11 @@ struct td_cuda_events {
   uint32_t news;  /* atomic: changes with all that it should look at */
   pthread_t thread;
   bool started;
-  bool quit;                    /* under the lock */
+  bool quit;                         /* under the lock */
   td_settling *settle, *settle_last; /* under the lock: by their marks */
-  TD_VEC(cudaEvent_t) kept;     /* under the lock */
-  uint64_t complete;            /* atomic; written by the thread */
-  void (*orphaned)(void *arg);  /* under the lock: it cleans up */
+  TD_VEC(cudaEvent_t) kept;          /* under the lock */
+  uint64_t complete;                 /* atomic; written by the thread */
+  void (*orphaned)(void *arg);       /* under the lock: it cleans up */
   void *arg;
 };
 
@@ -66,8 +66,8 @@ static td_status *event_take(td_cuda_events *v, cudaEvent_t *out) {
   if (kept) *out = v->kept.at[--v->kept.len];
   pthread_mutex_unlock(&v->lock);
   if (kept) return NULL;
-  return td_cuda_ok(cudaEventCreateWithFlags(
-                        out, cudaEventDisableTiming | cudaEventBlockingSync),
+  return td_cuda_ok(cudaEventCreateWithFlags(out, cudaEventDisableTiming |
+                                                      cudaEventBlockingSync),
                     "making an event");
 }
 
@@ -159,7 +159,8 @@ static void advance(td_cuda_events *v, uint64_t number, cudaError_t e) {
     __atomic_store_n(&v->complete, number, __ATOMIC_RELEASE);
 }
 
-/* Whoever enqueued it has left the lock: the device may go with what follows. */
+/* Whoever enqueued it has left the lock: the device may go with what follows.
+ */
 static void pass_lock(td_cuda *d) {
   pthread_mutex_lock(&d->lock);
   pthread_mutex_unlock(&d->lock);
@@ -285,8 +286,8 @@ static void *listen(void *arg) {
 
 static td_status *make_streams(td_cuda_events *v) {
   for (int s = 0; s < TD_CUDA_STREAMS; s++)
-    TD_CUDA(cudaStreamCreateWithFlags(&v->lanes[s].stream,
-                                      cudaStreamNonBlocking));
+    TD_CUDA(
+        cudaStreamCreateWithFlags(&v->lanes[s].stream, cudaStreamNonBlocking));
   return NULL;
 }
 

@@ -6,8 +6,8 @@
  * request takes the smallest free block that holds it; neighbours that are free
  * become one again. What is known of a block is here, not on the card.
  *
- * Kernels run on one stream in the order in which they were enqueued, so a block
- * is free at once when its last holder lets go: whoever has it next comes
+ * Kernels run on one stream in the order in which they were enqueued, so a
+ * block is free at once when its last holder lets go: whoever has it next comes
  * later. Only copies, on streams of their own, must know how many kernels may
  * still use what it held: its mark.
  *
@@ -46,8 +46,8 @@ typedef struct block {
 } block;
 
 typedef struct memory {
-  td_allocator base; /* first */
-  td_cuda *of;       /* NULL: the device is gone */
+  td_allocator base;    /* first */
+  td_cuda *of;          /* NULL: the device is gone */
   pthread_mutex_t lock; /* of all that follows */
   td_map live;          /* address -> block */
   block *bins[2][BINS]; /* of small regions, of all others */
@@ -132,7 +132,8 @@ static block *new_region_of(memory *m, size_t bytes, bool small,
   return b;
 }
 
-/* Where there is no room for a region to be shared, one of the size asked for. */
+/* Where there is no room for a region to be shared, one of the size asked for.
+ */
 static block *new_region(memory *m, size_t size, bool small, cudaError_t *e) {
   size_t bytes = region_for(m, size);
   block *b = new_region_of(m, bytes, small, e);
@@ -160,7 +161,8 @@ static void drop_regions(memory *m, size_t keep) {
 
 /* ---- blocks -------------------------------------------------------------- */
 
-/* What is left over of a block becomes one of its own, unless it is a sliver. */
+/* What is left over of a block becomes one of its own, unless it is a sliver.
+ */
 static void split(memory *m, block *b, size_t size) {
   size_t rest = b->size - size;
   if (rest < (b->small ? (size_t)GRANULE : SMALL)) return;
@@ -348,9 +350,8 @@ static td_status *memory_refusal(td_allocator *a, size_t bytes) {
                 blocks[i].tag[0] ? blocks[i].tag : "(unnamed)");
     add_size(&s, blocks[i].size);
   }
-  td_status *st = s.failed ? td_oom()
-                           : td_error(TD_RESOURCE_EXHAUSTED, "%s",
-                                      td_str_c(&s));
+  td_status *st =
+      s.failed ? td_oom() : td_error(TD_RESOURCE_EXHAUSTED, "%s", td_str_c(&s));
   td_str_deinit(&s);
   return st;
 }
@@ -447,9 +448,9 @@ td_cuda *td_cuda_memory_owner(td_allocator *a) {
   pthread_mutex_lock(&m->lock);
   td_cuda *d = m->of;
   int32_t n = d ? __atomic_load_n(&d->base.refs, __ATOMIC_RELAXED) : 0;
-  while (n > 0 && !__atomic_compare_exchange_n(&d->base.refs, &n, n + 1, true,
-                                               __ATOMIC_ACQUIRE,
-                                               __ATOMIC_RELAXED)) {
+  while (n > 0 &&
+         !__atomic_compare_exchange_n(&d->base.refs, &n, n + 1, true,
+                                      __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
   }
   pthread_mutex_unlock(&m->lock);
   return n > 0 ? d : NULL;

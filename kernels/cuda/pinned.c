@@ -2,8 +2,8 @@
  *
  * The driver locks such memory, which takes it a while: blocks are of powers of
  * two, kept and handed out again. Small ones are cut out of chunks of 64 KiB,
- * large ones are a chunk each. Small operands are locked, too: a copy to or from
- * memory that is not has whoever enqueues it wait.
+ * large ones are a chunk each. Small operands are locked, too: a copy to or
+ * from memory that is not has whoever enqueues it wait.
  *
  * A block is given back when its last holder lets go, and a copy holds its
  * tensors until it is over, so there is nothing to wait for. Where the card

@@ -22,21 +22,6 @@
 #define KEEP_2 KEEP_1 slot_b[i] = b;
 #define KEEP_3 KEEP_2 slot_d[i] = d;
 
-/* x brought `by` nearer to 0, not past it. NaN stays. */
-#define TD_TRAINING_SHRINK(x, by) \
-  (td_num_abs(x) <= (by) ? 0 : (x) - td_num_sign(x) * (by))
-
-/* One step of Ftrl and FtrlV2. With `option` b is kept multiplied by lr. */
-#define TD_TRAINING_FTRL                                                       \
-  const T pulled = g + two * shrink * v;                                       \
-  const T sum = a + g * g;                                                     \
-  const T was = td_num_pow(a, -power); const T is = td_num_pow(sum, -power);   \
-  b += option ? pulled * lr - (is - was) * v : pulled - (is - was) / lr * v;   \
-  const T bound = option ? l1 * lr : l1;                                       \
-  const T curve = option ? is + two * l2 * lr : is / lr + two * l2;            \
-  v = td_num_abs(b) <= bound ? 0 : (td_num_sign(b) * bound - b) / curve;       \
-  a = sum;
-
 #define LOOP(kind, name, slots, scalars, step)                                 \
   static void name##_##kind(int64_t n, void *const *var, const void *grad,     \
                             const void *scalar, bool option) {                 \

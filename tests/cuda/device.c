@@ -328,6 +328,146 @@ static void test_sync(void **state) {
   chain_deinit(&c);
 }
 
+/* ---- what kernels find in their data ------------------------------------- */
+
+/* Rows of a variable on a card, each run gathering those that are fed. */
+typedef struct table {
+  td_runtime *rt;
+  td_graph *g;
+  td_session *s;
+  td_edge indices, rows;
+} table;
+
+static td_node *node_of(td_graph *g, const char *op, const char *name,
+                        const td_edge *in, int n, td_dtype type) {
+  td_build b;
+  td_node *node;
+  td_build_init(&b, g, op, name);
+  for (int i = 0; i < n; i++) td_build_in(&b, in[i]);
+  td_build_attr(&b, "dtype", td_attr_type(type));
+  OK(td_build_node(&b, &node));
+  return node;
+}
+
+static td_edge placeholder(td_graph *g, const char *name, td_dtype dtype) {
+  return (td_edge){node_of(g, "Placeholder", name, NULL, 0, dtype), 0};
+}
+
+static void table_init(table *t, int64_t rows) {
+  td_session_options so = {.threads = 2, .cpu_devices = 1};
+  OK(td_runtime_new(NULL, &t->rt));
+  OK(td_graph_new(&t->g));
+  td_build b;
+  td_node *v;
+  td_shape unknown = td_shape_unknown();
+  td_build_init(&b, t->g, "VarHandleOp", "table");
+  td_build_attr(&b, "dtype", td_attr_type(TD_FLOAT32));
+  td_build_attr(&b, "shape", td_attr_shape(&unknown));
+  OK(td_build_node(&b, &v));
+  OK(td_node_set_device(v, "/device:CUDA:0"));
+  td_edge first = placeholder(t->g, "first", TD_FLOAT32);
+  td_edge in[] = {{v, 0}, first};
+  td_node *assign =
+      node_of(t->g, "AssignVariableOp", "assign", in, 2, TD_FLOAT32);
+  t->indices = placeholder(t->g, "indices", TD_INT32);
+  in[1] = t->indices;
+  td_node *gather = node_of(t->g, "ResourceGather", "rows", in, 2, TD_FLOAT32);
+  OK(td_node_set_device(gather, "/device:CUDA:0"));
+  t->rows = (td_edge){gather, 0};
+  OK(td_session_new(t->rt, t->g, &so, &t->s));
+  td_tensor x = floats(NULL, rows, 0);
+  td_signature sig = {
+      .feeds = &first, .n_feeds = 1, .targets = &assign, .n_targets = 1};
+  OK(td_session_run(t->s, &sig, &x, NULL, NULL));
+  td_tensor_release(&x);
+}
+
+static void table_deinit(table *t) {
+  td_session_close(t->s);
+  td_session_release(t->s);
+  td_graph_release(t->g);
+  td_runtime_release(t->rt);
+}
+
+/* Rows `first` and on. */
+static td_status *table_run(const table *t, int32_t first, int32_t n) {
+  td_tensor x, y;
+  td_shape shape = td_shape_vector(n);
+  OK(td_tensor_new(NULL, TD_INT32, &shape, &x));
+  for (int32_t i = 0; i < n; i++) ((int32_t *)x.data)[i] = first + i;
+  td_signature sig = {
+      .feeds = &t->indices, .n_feeds = 1, .fetches = &t->rows, .n_fetches = 1};
+  td_status *s = td_session_run(t->s, &sig, &x, &y, NULL);
+  td_tensor_release(&x);
+  if (!td_ok(s)) return s;
+  for (int32_t i = 0; i < n; i++)
+    assert_true(((const float *)y.data)[i] == (float)(first + i));
+  td_tensor_release(&y);
+  return NULL;
+}
+
+static void check_found(td_status *s, int row) {
+  char want[64];
+  snprintf(want, sizeof want, "an index is %d, not in [0, 100)", row);
+  if (!s) fail_msg("row %d is found", row);
+  assert_string_equal(td_status_message(s), want);
+  assert_string_equal(td_status_node(s), "rows");
+  assert_string_equal(td_status_op(s), "ResourceGather");
+  assert_true(strstr(td_status_device(s), "CUDA:0") != NULL);
+  assert_int_equal(td_status_code(s), TD_INVALID_ARGUMENT);
+  td_status_release(s);
+}
+
+typedef struct reader {
+  const table *of;
+  int number;
+} reader;
+
+/* Each has the errors that are its own, and all of them. */
+static void *read_often(void *arg) {
+  const reader *r = arg;
+  for (int i = 0; i < 100; i++) {
+    OK(table_run(r->of, i % 90, 10));
+    int row = 100 + r->number * 1000 + i;
+    if (i % 3 == r->number % 3) check_found(table_run(r->of, row, 1), row);
+  }
+  return NULL;
+}
+
+static void read_by_all(const table *t) {
+  pthread_t thread[THREADS];
+  reader r[THREADS];
+  for (int i = 0; i < THREADS; i++) {
+    r[i] = (reader){t, i};
+    assert_int_equal(pthread_create(&thread[i], NULL, read_often, &r[i]), 0);
+  }
+  for (int i = 0; i < THREADS; i++) pthread_join(thread[i], NULL);
+}
+
+static void test_data_errors(void **state) {
+  (void)state;
+  table t;
+  table_init(&t, 100);
+  OK(table_run(&t, 0, 100));
+  check_found(table_run(&t, 100, 1), 100);
+  check_found(table_run(&t, -1, 1), -1);
+  OK(table_run(&t, 0, 100));
+  read_by_all(&t);
+  table_deinit(&t);
+}
+
+/* The kernel's own status says so there. */
+static void test_data_errors_in_sync(void **state) {
+  (void)state;
+  table t;
+  setenv("TIDE_CUDA_SYNC", "1", 1);
+  table_init(&t, 100);
+  check_found(table_run(&t, 100, 1), 100);
+  OK(table_run(&t, 0, 100));
+  read_by_all(&t);
+  table_deinit(&t);
+}
+
 /* ---- no room ------------------------------------------------------------- */
 
 static void test_out_of_memory(void **state) {
@@ -389,15 +529,24 @@ static void check_failing(const char *plan, bool again) {
 }
 
 static const char *const calls[] = {
-    "cudaGetDeviceCount",       "cudaSetDevice",
-    "cudaDeviceGetAttribute",   "cudaMemGetInfo",
-    "cudaStreamCreateWithFlags", "cudaMalloc",
-    "cudaHostAlloc",            "cudaEventCreateWithFlags",
-    "cudaEventRecord",          "cudaEventQuery",
-    "cudaEventSynchronize",     "cudaStreamWaitEvent",
-    "cudaStreamSynchronize",    "cudaStreamQuery",
-    "cudaMemcpyAsync",          "launch",
-    "cudaFree",                 "cudaFreeHost",
+    "cudaGetDeviceCount",
+    "cudaSetDevice",
+    "cudaDeviceGetAttribute",
+    "cudaMemGetInfo",
+    "cudaStreamCreateWithFlags",
+    "cudaMalloc",
+    "cudaHostAlloc",
+    "cudaEventCreateWithFlags",
+    "cudaEventRecord",
+    "cudaEventQuery",
+    "cudaEventSynchronize",
+    "cudaStreamWaitEvent",
+    "cudaStreamSynchronize",
+    "cudaStreamQuery",
+    "cudaMemcpyAsync",
+    "launch",
+    "cudaFree",
+    "cudaFreeHost",
 };
 
 static void test_the_nth_call_fails(void **state) {
@@ -531,6 +680,8 @@ int main(void) {
       TEST(test_steps),
       TEST(test_a_long_step),
       TEST(test_sync),
+      TEST(test_data_errors),
+      TEST(test_data_errors_in_sync),
       TEST(test_out_of_memory),
       TEST(test_largest_are_named),
       TEST(test_the_nth_call_fails),

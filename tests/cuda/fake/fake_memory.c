@@ -191,8 +191,7 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes,
 }
 
 cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from,
-                                int from_device, size_t bytes,
-                                cudaStream_t s) {
+                                int from_device, size_t bytes, cudaStream_t s) {
   move m = {.bytes = bytes};
   cudaError_t e = td_fake_call("cudaMemcpyPeerAsync");
   (void)to_device;
@@ -202,8 +201,7 @@ cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from,
   return e == cudaSuccess ? push(s, "copy", run_copy, &m) : e;
 }
 
-cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes,
-                            cudaStream_t s) {
+cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t s) {
   const void *from;
   move m = {.bytes = bytes, .value = value};
   cudaError_t e = td_fake_call("cudaMemsetAsync");

@@ -270,8 +270,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t v, unsigned flags) {
   moment now = moment_of(v), *m;
   (void)flags;
   if (e != cudaSuccess || !now.on) return e;
-  if (!(m = malloc(sizeof *m)))
-    return td_fake_last(cudaErrorMemoryAllocation);
+  if (!(m = malloc(sizeof *m))) return td_fake_last(cudaErrorMemoryAllocation);
   *m = now;
   e = td_fake_push(s, "wait", run_wait, free, m);
   if (e != cudaSuccess) free(m);

@@ -1,0 +1,76 @@
+/* row_updates.cuh - what updates of rows do to an element, and their kernel.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TD_CUDA_ROW_UPDATES_CUH
+#define TD_CUDA_ROW_UPDATES_CUH
+
+#include "kernels/cuda/element.cuh"
+#include "kernels/cuda/table_rows.cuh"
+
+namespace {
+
+#define TD_ROWS_OPERATION(name, expression)                                    \
+  struct td_rows_##name {                                                      \
+    template <class T> static __device__ inline T of(T x, T y) {               \
+      (void)x;                                                                 \
+      return (T)(expression);                                                  \
+    }                                                                          \
+  };
+TD_ROWS_OPERATION(sum, x + y)
+TD_ROWS_OPERATION(difference, x - y)
+TD_ROWS_OPERATION(product, x *y)
+TD_ROWS_OPERATION(smaller, td_num_min(x, y))
+TD_ROWS_OPERATION(larger, td_num_max(x, y))
+TD_ROWS_OPERATION(new, y)
+
+struct td_row_updates {
+  void *x; /* {rows, each} */
+  const void *updates;
+  int64_t rows, each;
+  int64_t step; /* elements from one row of updates to the next; 0: a scalar */
+  td_cuda_report told;
+};
+
+template <class F, class S, class I>
+__global__ void td_row_update(const I *indices, int64_t n, td_row_updates u) {
+  S *x = static_cast<S *>(u.x);
+  const S *updates = static_cast<const S *>(u.updates);
+  td_rows_each(indices, n, u.rows, u.each, u.told,
+               [&](int64_t k, int64_t row, int64_t j) {
+                 S *to = x + row * u.each + j;
+                 S by = updates[u.step ? k * u.step + j : 0];
+                 *to = td_num<S>::store(
+                     F::of(td_num<S>::load(*to), td_num<S>::load(by)));
+               });
+}
+
+template <class F, class S>
+td_status *td_row_updates_of(td_kernel_ctx *c, const td_tensor *indices,
+                             const td_row_updates &u) {
+  int64_t n = td_tensor_count(indices);
+  if (n == 0 || u.each == 0) return nullptr;
+  if (indices->dtype == TD_INT32)
+    return TD_LAUNCH(c, (td_row_update<F, S, int32_t>), td_rows_grid(c, n),
+                     TD_CUDA_BLOCK, 0, td_cuda_at<const int32_t>(indices), n,
+                     u);
+  return TD_LAUNCH(c, (td_row_update<F, S, int64_t>), td_rows_grid(c, n),
+                   TD_CUDA_BLOCK, 0, td_cuda_at<const int64_t>(indices), n, u);
+}
+
+#define TD_ROWS_CASE(kind, F)                                                  \
+  case TD_ELEMENT_##kind:                                                      \
+    return td_row_updates_of<F, td_##kind>(c, indices, u);
+
+template <class F>
+td_status *td_row_updates_launch(td_kernel_ctx *c, td_dtype dtype,
+                                 const td_tensor *indices,
+                                 const td_row_updates &u) {
+  switch ((int)dtype) {
+    EACH_REALS(TD_ROWS_CASE, F) HALVES(TD_ROWS_CASE, F) default
+        : return td_cuda_no_type(c, 2);
+  }
+}
+
+} // namespace
+
+#endif
