@@ -65,11 +65,6 @@ template <class F, class T, class R> td_status *launch(td_kernel_ctx *c) {
 
 /* ---- which types --------------------------------------------------------- */
 
-#undef EACH_COMPLEX
-#define EACH_COMPLEX(M, ...)
-#undef TYPES_COMPLEX
-#define TYPES_COMPLEX
-
 #define OUT_MATH(kind) td_##kind
 #define OUT_BITS(kind) td_##kind
 #define OUT_COUNT(kind) td_u8

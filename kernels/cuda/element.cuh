@@ -5,9 +5,11 @@
 #ifndef TD_CUDA_ELEMENT_CUH
 #define TD_CUDA_ELEMENT_CUH
 
+#include "kernels/cuda/complex.cuh"
 #include "kernels/element.h"
-#include "kernels/cuda/num.cuh"
 
+typedef td_complex<float> td_c64;
+typedef td_complex<double> td_c128;
 typedef td_half td_f16;
 typedef td_bfloat td_bf16;
 enum { TD_ELEMENT_f16 = TD_FLOAT16, TD_ELEMENT_bf16 = TD_BFLOAT16 };
