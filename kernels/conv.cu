@@ -250,7 +250,7 @@ template <class T> struct conv_job {
 
 template <class T> td_status *forward(const conv_job<T> &j) {
   int64_t deep = j.s.deep.by, wide = j.s.wide.by;
-  td_tile s = {j.groups, j.places, wide, j.window * deep, 0, 0};
+  td_tile s = tile_of(j.groups, j.places, wide, j.window * deep);
   image_cells<T> to = {
       j.to, j.s.y, {j.s.out[0], j.s.out[1], j.s.out[2]}, wide};
   return tile_run(j.c, s, windows<T>{{j.s, j.a}},
@@ -259,7 +259,7 @@ template <class T> td_status *forward(const conv_job<T> &j) {
 
 template <class T> td_status *data(const conv_job<T> &j) {
   int64_t deep = j.s.deep.by, wide = j.s.wide.by;
-  td_tile s = {j.groups, j.cells, deep, j.window * wide, 0, 0};
+  td_tile s = tile_of(j.groups, j.cells, deep, j.window * wide);
   image_cells<T> to = {j.to, j.s.x, {j.s.in[0], j.s.in[1], j.s.in[2]}, deep};
   return tile_run(j.c, s, seers<T>{j.s, j.b},
                   turned<T>{j.a, j.s.wide, deep, j.all}, to);
@@ -267,7 +267,7 @@ template <class T> td_status *data(const conv_job<T> &j) {
 
 template <class T> td_status *weights(const conv_job<T> &j) {
   int64_t deep = j.s.deep.by, wide = j.s.wide.by;
-  td_tile s = {j.groups, j.window * deep, wide, j.places, 0, 0};
+  td_tile s = tile_of(j.groups, j.window * deep, wide, j.places);
   return tile_run(j.c, s, offsets<T>{{j.s, j.a}}, results<T>{j.s, j.b},
                   filter_cells<T>{j.to, wide, j.all});
 }
