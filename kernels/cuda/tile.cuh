@@ -103,7 +103,7 @@ template <class T> struct tile_parts {
 };
 
 template <int R, class A, class B, class C>
-__global__ void __launch_bounds__(256)
+__global__ void __launch_bounds__(256, 1)
     tile_product(td_tile s, A a, B b, C cells,
                  tile_parts<typename A::in> parts) {
   typedef typename A::in in;
