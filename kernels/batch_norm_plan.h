@@ -22,6 +22,9 @@ td_status *td_batch_norm_grad_of(const td_kernel_ctx *c,
                                  td_batch_norm_plan *p) TD_MUST_USE;
 /* The shape of reserve_space_3, which has zeros. */
 td_shape td_batch_norm_reserved(td_dtype t, int rank);
+/* Of BatchNormWithGlobalNormalization, or its gradient. */
+td_status *td_batch_norm_global_of(const td_kernel_ctx *c,
+                                   bool gradient) TD_MUST_USE;
 
 TD_END
 #endif
