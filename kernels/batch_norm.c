@@ -11,6 +11,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/batch_norm_plan.h"
 #include "kernels/cost.h"
 #include "kernels/half_copy.h"
 
@@ -64,7 +65,7 @@ static bool takes_volumes(int outputs) {
 
 /* The last result, which only GPUs use: what oneDNN's kernel, of images, and
  * TensorFlow's own give differ. */
-static td_shape reserved(td_dtype t, int rank) {
+td_shape td_batch_norm_reserved(td_dtype t, int rank) {
   if (rank < 0) return td_shape_unknown();
   return rank == 4 && t != TD_FLOAT16 ? td_shape_vector(0) : td_shape_scalar();
 }
@@ -86,7 +87,7 @@ static td_status *infer_forward(td_infer *c) {
   td_infer_out(c, 0, x);
   for (int i = 1; i < 5; i++) td_infer_out(c, i, td_shape_of(1, &channels));
   if (td_infer_outputs(c) > 5)
-    td_infer_out(c, 5, reserved(td_infer_type(c, "T"), x.rank));
+    td_infer_out(c, 5, td_batch_norm_reserved(td_infer_type(c, "T"), x.rank));
   return NULL;
 }
 
@@ -124,17 +125,56 @@ typedef struct job {
   td_tensor held[3]; /* float copies: x, dy, the result */
 } job;
 
-static td_status *read_view(td_kernel_ctx *c, const td_shape *x, bool volume,
-                            job *j) {
+static td_status *read_view(const td_kernel_ctx *c, const td_shape *x,
+                            bool volume, td_batch_norm_plan *p) {
   const td_node *node = td_ctx_node(c);
   TD_TRY(check_rank(x, "x", volume));
   int axis = channel_axis(td_node_string(node, "data_format"), x->rank);
-  j->v = (td_batch_norm_view){td_shape_span(x, 0, axis), x->dim[axis],
-                              td_shape_span(x, axis + 1, x->rank)};
-  j->n = (double)j->v.outer * (double)j->v.inner;
-  j->epsilon = (double)td_node_float(node, "epsilon");
-  j->training = td_node_bool(node, "is_training");
+  p->outer = td_shape_span(x, 0, axis);
+  p->channels = x->dim[axis];
+  p->inner = td_shape_span(x, axis + 1, x->rank);
+  p->epsilon = (double)td_node_float(node, "epsilon");
+  p->training = td_node_bool(node, "is_training");
   return NULL;
+}
+
+td_status *td_batch_norm_forward_of(const td_kernel_ctx *c,
+                                    td_batch_norm_plan *p) {
+  static const char *const names[] = {"x", "scale", "offset", "mean",
+                                      "variance"};
+  TD_TRY(read_view(c, &td_in(c, 0)->shape, takes_volumes(c->n_out), p));
+  int64_t channels = p->channels;
+  p->factor = td_node_float(td_ctx_node(c), "exponential_avg_factor");
+  bool used = looks_at_moving(p->training, p->factor);
+  for (int i = 1; i < 5; i++) {
+    const td_shape *s = &td_in(c, i)->shape;
+    TD_TRY(check_moving(s, names[i], used || i < 3, &channels));
+  }
+  return NULL;
+}
+
+td_status *td_batch_norm_grad_of(const td_kernel_ctx *c,
+                                 td_batch_norm_plan *p) {
+  static const char *const names[] = {"y_backprop", "x", "scale",
+                                      "reserve_space_1", "reserve_space_2"};
+  const td_shape *dy = &td_in(c, 0)->shape, *x = &td_in(c, 1)->shape;
+  td_shape_text a, b;
+  if (!td_shape_equal(dy, x))
+    return td_error(TD_INVALID_ARGUMENT,
+                    "y_backprop %s and x %s must be of one shape",
+                    td_shape_str(dy, &a), td_shape_str(x, &b));
+  TD_TRY(read_view(c, x, c->n_in == 6, p));
+  int64_t channels = p->channels;
+  for (int i = 2; i < 5; i++)
+    TD_TRY(check_vector(&td_in(c, i)->shape, names[i], &channels));
+  return NULL;
+}
+
+static void set_plan(job *j, const td_batch_norm_plan *p) {
+  j->v = (td_batch_norm_view){p->outer, p->channels, p->inner};
+  j->n = (double)p->outer * (double)p->inner;
+  j->epsilon = p->epsilon;
+  j->training = p->training;
 }
 
 static td_status *seen(td_kernel_ctx *c, int i, td_tensor *held,
@@ -244,7 +284,8 @@ static td_status *normalise(td_kernel_ctx *c, job *j, const outputs *o) {
 }
 
 static td_status *make_outputs(td_kernel_ctx *c, int64_t n, outputs *o) {
-  td_shape none = reserved(td_in(c, 0)->dtype, td_in(c, 0)->shape.rank);
+  td_shape none =
+      td_batch_norm_reserved(td_in(c, 0)->dtype, td_in(c, 0)->shape.rank);
   td_tensor *t;
   TD_TRY(vector_out(c, 1, n, &o->mean));
   TD_TRY(vector_out(c, 2, n, &o->variance));
@@ -257,19 +298,12 @@ static td_status *make_outputs(td_kernel_ctx *c, int64_t n, outputs *o) {
 }
 
 static td_status *run_forward(td_kernel_ctx *c) {
-  static const char *const names[] = {"x", "scale", "offset", "mean",
-                                      "variance"};
+  td_batch_norm_plan p;
   job j = {0};
   outputs o;
-  TD_TRY(read_view(c, &td_in(c, 0)->shape, takes_volumes(c->n_out), &j));
-  int64_t channels = j.v.channels;
-  bool used = looks_at_moving(
-      j.training, td_node_float(td_ctx_node(c), "exponential_avg_factor"));
-  for (int i = 1; i < 5; i++) {
-    const td_shape *s = &td_in(c, i)->shape;
-    TD_TRY(check_moving(s, names[i], used || i < 3, &channels));
-  }
-  TD_TRY(make_outputs(c, channels, &o));
+  TD_TRY(td_batch_norm_forward_of(c, &p));
+  set_plan(&j, &p);
+  TD_TRY(make_outputs(c, p.channels, &o));
   td_status *s = seen(c, 0, &j.held[0], &j.b.x);
   if (td_ok(s)) s = begin(c, &j, 0);
   if (td_ok(s)) s = normalise(c, &j, &o);
@@ -309,22 +343,13 @@ static td_status *back(td_kernel_ctx *c, job *j, float *dscale,
 }
 
 static td_status *run_grad(td_kernel_ctx *c) {
-  static const char *const names[] = {"y_backprop", "x", "scale",
-                                      "reserve_space_1", "reserve_space_2"};
-  const td_shape *dy = &td_in(c, 0)->shape, *x = &td_in(c, 1)->shape;
-  td_shape_text a, b;
+  td_batch_norm_plan p;
   job j = {0};
   float *dscale, *doffset, *none;
-  if (!td_shape_equal(dy, x))
-    return td_error(TD_INVALID_ARGUMENT,
-                    "y_backprop %s and x %s must be of one shape",
-                    td_shape_str(dy, &a), td_shape_str(x, &b));
-  TD_TRY(read_view(c, x, c->n_in == 6, &j));
-  int64_t channels = j.v.channels;
-  for (int i = 2; i < 5; i++)
-    TD_TRY(check_vector(&td_in(c, i)->shape, names[i], &channels));
-  TD_TRY(vector_out(c, 1, channels, &dscale));
-  TD_TRY(vector_out(c, 2, channels, &doffset));
+  TD_TRY(td_batch_norm_grad_of(c, &p));
+  set_plan(&j, &p);
+  TD_TRY(vector_out(c, 1, p.channels, &dscale));
+  TD_TRY(vector_out(c, 2, p.channels, &doffset));
   TD_TRY(vector_out(c, 3, 0, &none));
   TD_TRY(vector_out(c, 4, 0, &none));
   td_status *s = seen(c, 1, &j.held[0], &j.b.x);

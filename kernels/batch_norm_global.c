@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
+#include "kernels/batch_norm_plan.h"
 #include "kernels/cost.h"
 #include "kernels/cpu.h"
 #include "kernels/element.h"
@@ -93,10 +94,19 @@ static void forward(void *arg, int64_t begin, int64_t end) {
   }
 }
 
-static td_status *run(td_kernel_ctx *c) {
-  const td_shape *vectors[4];
+td_status *td_batch_norm_global_of(const td_kernel_ctx *c, bool gradient) {
+  const td_shape *vectors[4], *t = &td_in(c, 0)->shape;
+  td_shape_text is, want;
   for (int i = 0; i < 4; i++) vectors[i] = &td_in(c, i + 1)->shape;
-  TD_TRY(check(&td_in(c, 0)->shape, vectors, 4));
+  TD_TRY(check(t, vectors, gradient ? 3 : 4));
+  if (!gradient || td_shape_equal(vectors[3], t)) return NULL;
+  return td_error(TD_INVALID_ARGUMENT,
+                  "backprop %s and t %s must be of one shape",
+                  td_shape_str(vectors[3], &is), td_shape_str(t, &want));
+}
+
+static td_status *run(td_kernel_ctx *c) {
+  TD_TRY(td_batch_norm_global_of(c, false));
   job j = job_of(c, 4);
   j.beta = td_in(c, 3);
   TD_TRY(td_out(c, 0, &j.t->shape, &j.to));
@@ -132,19 +142,13 @@ static void backward(void *arg, int64_t begin, int64_t end) {
 }
 
 static td_status *run_grad(td_kernel_ctx *c) {
-  const td_shape *vectors[3];
-  td_shape_text is, want;
-  for (int i = 0; i < 3; i++) vectors[i] = &td_in(c, i + 1)->shape;
-  TD_TRY(check(&td_in(c, 0)->shape, vectors, 3));
+  TD_TRY(td_batch_norm_global_of(c, true));
+  const td_shape *vector = &td_in(c, 1)->shape;
   back_job b = {.j = job_of(c, 3)};
   b.j.dy = td_in(c, 4);
-  if (!td_shape_equal(&b.j.dy->shape, &b.j.t->shape))
-    return td_error(
-        TD_INVALID_ARGUMENT, "backprop %s and t %s must be of one shape",
-        td_shape_str(&b.j.dy->shape, &is), td_shape_str(&b.j.t->shape, &want));
   td_tensor **outs[] = {&b.dm, &b.dv, &b.dbeta, &b.dgamma};
   TD_TRY(td_out(c, 0, &b.j.t->shape, &b.j.to));
-  for (int i = 0; i < 4; i++) TD_TRY(td_out(c, i + 1, vectors[0], outs[i]));
+  for (int i = 0; i < 4; i++) TD_TRY(td_out(c, i + 1, vector, outs[i]));
   int64_t n = td_tensor_count(b.j.t),
           each = b.j.channels ? n / b.j.channels : 0;
   td_for(c, b.j.channels, td_grain_of(each), backward, &b);

@@ -63,9 +63,6 @@ template <class T> td_status *run_grad_of(td_kernel_ctx *c) {
 
 /* ---- rows ---------------------------------------------------------------- */
 
-#undef EACH_COMPLEX
-#define EACH_COMPLEX(M, ...)
-
 #define CASE(kind, run)                                                        \
   case TD_ELEMENT_##kind:                                                      \
     return run<td_##kind>(c);
@@ -89,7 +86,7 @@ td_status *run_grad(td_kernel_ctx *c) {
 }
 
 #define ROW(op_, run_)                                                         \
-  {.op = op_, .device = "CUDA", .types = TYPES_REALS, .run = run_}
+  {.op = op_, .device = "CUDA", .types = TYPES_NUMBERS, .run = run_}
 
 const td_kernel_def kernels[] = {
     ROW("BiasAdd", run_add),

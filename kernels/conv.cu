@@ -47,93 +47,105 @@ __device__ inline offset offset_of(const conv_sizes &c, const td_divider &deep,
   return o;
 }
 
+/* A place or an offset: where it is along the axes of x, and in its memory. Of
+ * one of each both are added. */
+struct half_way {
+  int64_t base;
+  int32_t at[3];
+};
+
+__device__ inline half_way from_place(const conv_sizes &c, int64_t group,
+                                      int64_t i) {
+  spot s = spot_of(c.out, i);
+  half_way h = {s.image * c.x.image + group * c.deep.by * c.x.channel, {}};
+  for (int k = 0; k < 3; k++) {
+    h.at[k] = (int32_t)(s.at[k] * c.stride[k].by - c.before[k]);
+    h.base += h.at[k] * c.x.axis[k];
+  }
+  return h;
+}
+
+__device__ inline half_way from_offset(const conv_sizes &c, int64_t i) {
+  offset o = offset_of(c, c.deep, i);
+  half_way h = {o.channel * c.x.channel, {}};
+  for (int k = 0; k < 3; k++) {
+    h.at[k] = (int32_t)(o.at[k] * c.dilation[k]);
+    h.base += h.at[k] * c.x.axis[k];
+  }
+  return h;
+}
+
 /* x, by place and by offset in the window: lines are one, steps the other. */
 template <class T> struct seen {
   typedef typename td_num<T>::in in;
+  typedef half_way line;
+  typedef half_way step;
   conv_sizes c;
   const T *x;
 
-  __device__ inline in get(int64_t group, const spot &s,
-                           const offset &o) const {
-    int64_t at = s.image * c.x.image + (group * c.deep.by + o.channel) *
-                                           c.x.channel;
-    for (int i = 0; i < 3; i++) {
-      int64_t cell =
-          s.at[i] * c.stride[i].by - c.before[i] + o.at[i] * c.dilation[i];
-      if (cell < 0 || cell >= c.in[i].by) return 0;
-      at += cell * c.x.axis[i];
+  __device__ inline in at(const half_way &l, const half_way &s) const {
+    for (int k = 0; k < 3; k++) {
+      uint32_t cell = (uint32_t)(l.at[k] + s.at[k]);
+      if (cell >= (uint32_t)c.in[k].by) return 0;
     }
-    return td_num<T>::load(x[at]);
+    return td_num<T>::load(x[l.base + s.base]);
   }
 };
 
 /* Forward: lines are places. */
 template <class T> struct windows : seen<T> {
-  typedef typename seen<T>::in in;
-  struct line {
-    int64_t group;
-    spot s;
-  };
-  typedef offset step;
   __device__ inline bool inner() const { return this->c.x.channel == 1; }
-  __device__ inline line line_of(int64_t group, int64_t i) const {
-    return {group, spot_of(this->c.out, i)};
+  __device__ inline half_way line_of(int64_t group, int64_t i) const {
+    return from_place(this->c, group, i);
   }
-  __device__ inline step step_of(int64_t k) const {
-    return offset_of(this->c, this->c.deep, k);
-  }
-  __device__ inline in at(const line &l, const step &o) const {
-    return this->get(l.group, l.s, o);
+  __device__ inline half_way step_of(int64_t k) const {
+    return from_offset(this->c, k);
   }
 };
 
 /* Gradient of the filter: lines are offsets. */
 template <class T> struct offsets : seen<T> {
-  typedef typename seen<T>::in in;
-  struct line {
-    int64_t group;
-    offset o;
-  };
-  typedef spot step;
   __device__ inline bool inner() const { return this->c.x.channel != 1; }
-  __device__ inline line line_of(int64_t group, int64_t i) const {
-    return {group, offset_of(this->c, this->c.deep, i)};
+  __device__ inline half_way line_of(int64_t group, int64_t i) const {
+    half_way h = from_offset(this->c, i);
+    h.base += group * this->c.deep.by * this->c.x.channel;
+    return h;
   }
-  __device__ inline step step_of(int64_t k) const {
-    return spot_of(this->c.out, k);
-  }
-  __device__ inline in at(const line &l, const step &s) const {
-    return this->get(l.group, s, l.o);
+  __device__ inline half_way step_of(int64_t k) const {
+    return from_place(this->c, 0, k);
   }
 };
 
 /* y by cell of the input and offset: which place sees the cell there. */
 template <class T> struct seers {
   typedef typename td_num<T>::in in;
-  struct line {
-    int64_t group;
-    spot s;
-  };
-  typedef offset step;
+  typedef half_way line;
+  typedef half_way step;
   conv_sizes c;
   const T *y;
 
   __device__ inline bool inner() const { return c.y.channel == 1; }
-  __device__ inline line line_of(int64_t group, int64_t i) const {
-    return {group, spot_of(c.in, i)};
+  __device__ inline half_way line_of(int64_t group, int64_t i) const {
+    spot s = spot_of(c.in, i);
+    half_way h = {s.image * c.y.image + group * c.wide.by * c.y.channel, {}};
+    for (int k = 0; k < 3; k++) h.at[k] = (int32_t)(s.at[k] + c.before[k]);
+    return h;
   }
-  __device__ inline step step_of(int64_t k) const {
-    return offset_of(c, c.wide, k);
+  __device__ inline half_way step_of(int64_t i) const {
+    offset o = offset_of(c, c.wide, i);
+    half_way h = {o.channel * c.y.channel, {}};
+    for (int k = 0; k < 3; k++) h.at[k] = (int32_t)(-o.at[k] * c.dilation[k]);
+    return h;
   }
-  __device__ inline in at(const line &l, const step &o) const {
-    int64_t at = l.s.image * c.y.image +
-                 (l.group * c.wide.by + o.channel) * c.y.channel;
-    for (int i = 0; i < 3; i++) {
-      int64_t far = l.s.at[i] + c.before[i] - o.at[i] * c.dilation[i], rest;
+  __device__ inline in at(const half_way &l, const half_way &s) const {
+    int64_t at = l.base + s.base;
+    for (int k = 0; k < 3; k++) {
+      int32_t far = l.at[k] + s.at[k];
+      int64_t rest;
       if (far < 0) return 0;
-      int64_t place = c.stride[i].split(far, &rest);
-      if (rest != 0 || place >= c.out[i].by) return 0;
-      at += place * c.y.axis[i];
+      int64_t place = c.stride[k].split(far, &rest);
+      if (rest != 0 || place >= c.out[k].by) return 0;
+      at += place * c.y.axis[k];
     }
     return td_num<T>::load(y[at]);
   }
@@ -143,9 +155,11 @@ template <class T> struct seers {
 template <class T> struct results {
   typedef typename td_num<T>::in in;
   struct line {
-    int64_t channel;
+    int64_t at;
   };
-  typedef spot step;
+  struct step {
+    int64_t at;
+  };
   conv_sizes c;
   const T *y;
 
@@ -153,11 +167,14 @@ template <class T> struct results {
   __device__ inline line line_of(int64_t group, int64_t i) const {
     return {(group * c.wide.by + i) * c.y.channel};
   }
-  __device__ inline step step_of(int64_t k) const { return spot_of(c.out, k); }
-  __device__ inline in at(const line &l, const step &s) const {
-    int64_t at = s.image * c.y.image + l.channel;
+  __device__ inline step step_of(int64_t k) const {
+    spot s = spot_of(c.out, k);
+    int64_t at = s.image * c.y.image;
     for (int i = 0; i < 3; i++) at += s.at[i] * c.y.axis[i];
-    return td_num<T>::load(y[at]);
+    return {at};
+  }
+  __device__ inline in at(const line &l, const step &s) const {
+    return td_num<T>::load(y[l.at + s.at]);
   }
 };
 
@@ -250,7 +267,7 @@ template <class T> struct conv_job {
 
 template <class T> td_status *forward(const conv_job<T> &j) {
   int64_t deep = j.s.deep.by, wide = j.s.wide.by;
-  td_tile s = {j.groups, j.places, wide, j.window * deep, 0, 0};
+  td_tile s = tile_of(j.groups, j.places, wide, j.window * deep);
   image_cells<T> to = {
       j.to, j.s.y, {j.s.out[0], j.s.out[1], j.s.out[2]}, wide};
   return tile_run(j.c, s, windows<T>{{j.s, j.a}},
@@ -259,7 +276,7 @@ template <class T> td_status *forward(const conv_job<T> &j) {
 
 template <class T> td_status *data(const conv_job<T> &j) {
   int64_t deep = j.s.deep.by, wide = j.s.wide.by;
-  td_tile s = {j.groups, j.cells, deep, j.window * wide, 0, 0};
+  td_tile s = tile_of(j.groups, j.cells, deep, j.window * wide);
   image_cells<T> to = {j.to, j.s.x, {j.s.in[0], j.s.in[1], j.s.in[2]}, deep};
   return tile_run(j.c, s, seers<T>{j.s, j.b},
                   turned<T>{j.a, j.s.wide, deep, j.all}, to);
@@ -267,7 +284,7 @@ template <class T> td_status *data(const conv_job<T> &j) {
 
 template <class T> td_status *weights(const conv_job<T> &j) {
   int64_t deep = j.s.deep.by, wide = j.s.wide.by;
-  td_tile s = {j.groups, j.window * deep, wide, j.places, 0, 0};
+  td_tile s = tile_of(j.groups, j.window * deep, wide, j.places);
   return tile_run(j.c, s, offsets<T>{{j.s, j.a}}, results<T>{j.s, j.b},
                   filter_cells<T>{j.to, wide, j.all});
 }
@@ -286,7 +303,9 @@ td_status *run_of(td_kernel_ctx *c, const td_conv_plan *p, td_tensor *y) {
                    td_cuda_at<const T>(td_in(c, p->b)),
                    td_cuda_at<T>(y)};
   if (p->pass == TD_CONV_FORWARD) return forward<T>(j);
-  return p->pass == TD_CONV_DATA ? data<T>(j) : weights<T>(j);
+  if (p->pass == TD_CONV_DATA) return data<T>(j);
+  if constexpr ((typename td_num<T>::in)0.5f != 0) return weights<T>(j);
+  return td_cuda_no_type(c, p->a); /* integers have no such gradient */
 }
 
 td_status *run(td_kernel_ctx *c, int axes, td_conv_pass pass) {

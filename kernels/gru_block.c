@@ -165,30 +165,31 @@ static td_status *backward(gru *g) {
     "b_c", "N"                                                                 \
   }
 
-static const td_recurrent_arg cell_args[] = {ARGS, {NULL, NULL}};
-static const td_recurrent_arg grad_args[] = {
+const td_recurrent_arg td_gru_args[] = {ARGS, {NULL, NULL}};
+const td_recurrent_arg td_gru_grad_args[] = {
     ARGS, {"r", "BN"}, {"u", "BN"}, {"c", "BN"}, {"d_h", "BN"}, {NULL, NULL}};
-static const char *const cell_outs[] = {"BN", "BN", "BN", "BN", NULL};
-static const char *const grad_outs[] = {"BI", "BN", "BN", "B2", NULL};
+const char *const td_gru_outs[] = {"BN", "BN", "BN", "BN", NULL};
+const char *const td_gru_grad_outs[] = {"BI", "BN", "BN", "B2", NULL};
 
 static td_status *cell_infer(td_infer *c) {
-  return td_recurrent_infer(c, cell_args, cell_outs);
+  return td_recurrent_infer(c, td_gru_args, td_gru_outs);
 }
 
 static td_status *grad_infer(td_infer *c) {
-  return td_recurrent_infer(c, grad_args, grad_outs);
+  return td_recurrent_infer(c, td_gru_grad_args, td_gru_grad_outs);
 }
 
 static td_status *cell_run(td_kernel_ctx *c) {
   gru g = {0};
-  td_status *s = td_recurrent_begin(c, cell_args, cell_outs, &g.r);
+  td_status *s = td_recurrent_begin(c, td_gru_args, td_gru_outs, &g.r);
   if (td_ok(s)) s = forward(&g);
   return end(&g, s);
 }
 
 static td_status *grad_run(td_kernel_ctx *c) {
   gru g = {0};
-  td_status *s = td_recurrent_begin(c, grad_args, grad_outs, &g.r);
+  td_status *s =
+      td_recurrent_begin(c, td_gru_grad_args, td_gru_grad_outs, &g.r);
   if (td_ok(s)) s = backward(&g);
   return end(&g, s);
 }

@@ -1,6 +1,8 @@
 /* leaky_relu.c - LeakyRelu and its gradient: a slope `alpha` below 0.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/leaky_relu.h"
+
 #include "kernels/cpu.h"
 #include "kernels/element.h"
 #include "kernels/simd/vec.h"
@@ -48,17 +50,20 @@ static void piece(void *arg, int64_t begin, int64_t end) {
         end - begin, j->x + skip, j->y + skip, j->alpha, j->z + skip);
 }
 
-static td_status *run(td_kernel_ctx *c, int sign) {
+td_status *td_leaky_relu_of(const td_kernel_ctx *c, int sign, double *alpha) {
   const td_tensor *x = td_in(c, 0), *y = td_in(c, sign);
   td_shape_text a, b;
+  *alpha = (double)td_node_float(td_ctx_node(c), "alpha");
+  if (td_shape_equal(&x->shape, &y->shape)) return NULL;
+  return td_error(TD_INVALID_ARGUMENT, "shapes %s and %s must be equal",
+                  td_shape_str(&x->shape, &a), td_shape_str(&y->shape, &b));
+}
+
+static td_status *run(td_kernel_ctx *c, int sign) {
+  const td_tensor *x = td_in(c, 0), *y = td_in(c, sign);
   td_tensor *z;
-  if (!td_shape_equal(&x->shape, &y->shape))
-    return td_error(TD_INVALID_ARGUMENT, "shapes %s and %s must be equal",
-                    td_shape_str(&x->shape, &a), td_shape_str(&y->shape, &b));
-  job j = {.dtype = x->dtype,
-           .alpha = (double)td_node_float(td_ctx_node(c), "alpha"),
-           .x = x->data,
-           .y = y->data};
+  job j = {.dtype = x->dtype, .x = x->data, .y = y->data};
+  TD_TRY(td_leaky_relu_of(c, sign, &j.alpha));
   TD_TRY(td_out_forward(c, 0, &x->shape, 0, sign, &z));
   j.z = z->data;
   td_for(c, td_tensor_count(z), TD_GRAIN, piece, &j);

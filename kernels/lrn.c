@@ -5,6 +5,8 @@
  * alpha is not divided by the width of the window.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/lrn.h"
+
 #include "kernels/cost.h"
 #include "kernels/cpu.h"
 #include "kernels/half_copy.h"
@@ -106,15 +108,33 @@ static td_status *check_radius(int64_t radius) {
                   (long long)radius);
 }
 
-static td_status *begin(td_kernel_ctx *c, job *j, const td_shape *shape) {
+td_status *td_lrn_of(const td_kernel_ctx *c, bool gradient, td_lrn *p) {
   const td_node *node = td_ctx_node(c);
+  const td_shape *x = &td_in(c, gradient ? 1 : 0)->shape;
   int64_t radius = td_node_int(node, "depth_radius");
+  TD_TRY(
+      check(td_in(c, gradient ? 1 : 0), gradient ? "input_image" : "input", x));
+  if (gradient) TD_TRY(check(td_in(c, 0), "input_grads", x));
+  if (gradient) TD_TRY(check(td_in(c, 2), "output_image", x));
   TD_TRY(check_radius(radius));
-  j->depth = shape->dim[3];
-  j->radius = radius < j->depth ? radius : j->depth;
-  j->bias = td_node_float(node, "bias");
-  j->alpha = td_node_float(node, "alpha");
-  j->beta = td_node_float(node, "beta");
+  p->rows = td_shape_span(x, 0, 3);
+  p->depth = x->dim[3];
+  p->radius = radius < p->depth ? radius : p->depth;
+  p->bias = td_node_float(node, "bias");
+  p->alpha = td_node_float(node, "alpha");
+  p->beta = td_node_float(node, "beta");
+  return NULL;
+}
+
+static td_status *begin(td_kernel_ctx *c, job *j, bool gradient) {
+  const td_shape *shape = &td_in(c, gradient ? 1 : 0)->shape;
+  td_lrn p;
+  TD_TRY(td_lrn_of(c, gradient, &p));
+  j->depth = p.depth;
+  j->radius = p.radius;
+  j->bias = p.bias;
+  j->alpha = p.alpha;
+  j->beta = p.beta;
   TD_TRY(td_out(c, 0, shape, &j->result));
   j->to = j->result->data;
   if (!td_is_half(j->result->dtype)) return NULL;
@@ -147,25 +167,19 @@ static td_status *end(job *j, td_status *s) {
 }
 
 static td_status *run_forward(td_kernel_ctx *c) {
-  const td_tensor *x = td_in(c, 0);
   job j = {0};
-  TD_TRY(check(x, "input", &x->shape));
-  td_status *s = seen(c, 0, &j.held[0], &j.x);
-  if (td_ok(s)) s = begin(c, &j, &x->shape);
+  td_status *s = begin(c, &j, false);
+  if (td_ok(s)) s = seen(c, 0, &j.held[0], &j.x);
   if (td_ok(s)) s = go(c, &j, forward);
   return end(&j, s);
 }
 
 static td_status *run_grad(td_kernel_ctx *c) {
-  const td_tensor *x = td_in(c, 1);
   job j = {0};
-  TD_TRY(check(x, "input_image", &x->shape));
-  TD_TRY(check(td_in(c, 0), "input_grads", &x->shape));
-  TD_TRY(check(td_in(c, 2), "output_image", &x->shape));
-  td_status *s = seen(c, 0, &j.held[0], &j.dy);
+  td_status *s = begin(c, &j, true);
+  if (td_ok(s)) s = seen(c, 0, &j.held[0], &j.dy);
   if (td_ok(s)) s = seen(c, 1, &j.held[1], &j.x);
   if (td_ok(s)) s = seen(c, 2, &j.held[2], &j.y);
-  if (td_ok(s)) s = begin(c, &j, &x->shape);
   if (td_ok(s)) s = go(c, &j, backward);
   return end(&j, s);
 }

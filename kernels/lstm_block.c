@@ -140,26 +140,27 @@ static td_status *end(lstm *l, td_status *s) {
 
 /* ---- ops ----------------------------------------------------------------- */
 
-static const td_recurrent_arg cell_args[] = {
+const td_recurrent_arg td_lstm_cell_args[] = {
     {"x", "BI"}, TD_LSTM_WEIGHTS, {NULL, NULL}};
-static const td_recurrent_arg block_args[] = {
+const td_recurrent_arg td_lstm_block_args[] = {
     {"seq_len_max", ""}, {"x", "TBI"}, TD_LSTM_WEIGHTS, {NULL, NULL}};
-static const char *const cell_outs[] = {"BN", "BN", "BN", "BN",
-                                        "BN", "BN", "BN", NULL};
-static const char *const block_outs[] = {"TBN", "TBN", "TBN", "TBN",
-                                         "TBN", "TBN", "TBN", NULL};
+const char *const td_lstm_cell_outs[] = {"BN", "BN", "BN", "BN",
+                                         "BN", "BN", "BN", NULL};
+const char *const td_lstm_block_outs[] = {"TBN", "TBN", "TBN", "TBN",
+                                          "TBN", "TBN", "TBN", NULL};
 
 static td_status *cell_infer(td_infer *c) {
-  return td_recurrent_infer(c, cell_args, cell_outs);
+  return td_recurrent_infer(c, td_lstm_cell_args, td_lstm_cell_outs);
 }
 
 static td_status *block_infer(td_infer *c) {
-  return td_recurrent_infer(c, block_args, block_outs);
+  return td_recurrent_infer(c, td_lstm_block_args, td_lstm_block_outs);
 }
 
 static td_status *cell_run(td_kernel_ctx *c) {
   lstm l = {.steps = 1};
-  td_status *s = td_recurrent_begin(c, cell_args, cell_outs, &l.r);
+  td_status *s =
+      td_recurrent_begin(c, td_lstm_cell_args, td_lstm_cell_outs, &l.r);
   if (td_ok(s)) {
     read_operands(&l, 0, td_lstm_icfo);
     s = run_steps(&l);
@@ -169,7 +170,8 @@ static td_status *cell_run(td_kernel_ctx *c) {
 
 static td_status *block_with(td_kernel_ctx *c, const int *order) {
   lstm l = {.steps = 0};
-  td_status *s = td_recurrent_begin(c, block_args, block_outs, &l.r);
+  td_status *s =
+      td_recurrent_begin(c, td_lstm_block_args, td_lstm_block_outs, &l.r);
   if (td_ok(s)) s = td_lstm_steps(c, &l.r.sizes, &l.steps);
   if (td_ok(s)) {
     read_operands(&l, 1, order);

@@ -173,21 +173,22 @@ static td_status *weights(back *b, const float *rows, int64_t k, float *to) {
     NULL, NULL                                                                 \
   }
 
-static const td_recurrent_arg cell_args[] = {
+const td_recurrent_arg td_lstm_cell_back_args[] = {
     {"x", "BI"}, TD_LSTM_WEIGHTS, GATES("BN"), GIVEN("BN")};
-static const td_recurrent_arg block_args[] = {
+const td_recurrent_arg td_lstm_block_back_args[] = {
     {"seq_len_max", ""}, {"x", "TBI"}, TD_LSTM_WEIGHTS,
     GATES("TBN"),        {"h", "TBN"}, GIVEN("TBN")};
-static const char *const cell_outs[] = {"BN", "B4", "N", "N", "N", NULL};
-static const char *const block_outs[] = {"TBI", "BN", "BN", "S4", "N",
-                                         "N",   "N",  "4",  NULL};
+const char *const td_lstm_cell_back_outs[] = {"BN", "B4", "N", "N", "N", NULL};
+const char *const td_lstm_block_back_outs[] = {"TBI", "BN", "BN", "S4", "N",
+                                               "N",   "N",  "4",  NULL};
 
 static td_status *cell_infer(td_infer *c) {
-  return td_recurrent_infer(c, cell_args, cell_outs);
+  return td_recurrent_infer(c, td_lstm_cell_back_args, td_lstm_cell_back_outs);
 }
 
 static td_status *block_infer(td_infer *c) {
-  return td_recurrent_infer(c, block_args, block_outs);
+  return td_recurrent_infer(c, td_lstm_block_back_args,
+                            td_lstm_block_back_outs);
 }
 
 /* The operands from x on begin at input `at`; those of the gradient, without
@@ -213,7 +214,8 @@ static td_status *end(back *b, td_status *s) {
 
 static td_status *cell_run(td_kernel_ctx *c) {
   back b = {.steps = 1};
-  td_status *s = td_recurrent_begin(c, cell_args, cell_outs, &b.r);
+  td_status *s = td_recurrent_begin(c, td_lstm_cell_back_args,
+                                    td_lstm_cell_back_outs, &b.r);
   if (td_ok(s)) {
     read_operands(&b, 0, 14, td_lstm_icfo);
     b.dcs = td_recurrent_out(&b.r, 0);
@@ -270,7 +272,8 @@ static td_status *run_steps(back *b) {
 
 static td_status *block_with(td_kernel_ctx *c, const int *order) {
   back b = {.steps = 0};
-  td_status *s = td_recurrent_begin(c, block_args, block_outs, &b.r);
+  td_status *s = td_recurrent_begin(c, td_lstm_block_back_args,
+                                    td_lstm_block_back_outs, &b.r);
   if (td_ok(s)) s = td_lstm_steps(c, &b.r.sizes, &b.steps);
   if (td_ok(s)) {
     read_operands(&b, 1, 16, order);

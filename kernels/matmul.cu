@@ -13,7 +13,8 @@ namespace {
  * first, with a step of 0 along those that are repeated. */
 struct batches {
   int rank;
-  int64_t size[TD_MAX_RANK], step[TD_MAX_RANK];
+  td_divider size[TD_MAX_RANK];
+  int64_t step[TD_MAX_RANK];
 };
 
 /* A matrix seen by its lines, rows or columns; elements of T, sums of S. */
@@ -31,17 +32,19 @@ template <class T, class S> struct lines {
   batches of;
 
   __device__ inline bool inner() const { return k_step == 1; }
-  __device__ inline line line_of(int64_t batch, int64_t i) const {
-    const T *to = from + i * line_step;
+  __device__ inline line line_of(int64_t batch, int64_t number) const {
+    const T *to = from + number * line_step;
     for (int k = 0; k < of.rank; k++) {
-      to += batch % of.size[k] * of.step[k];
-      batch /= of.size[k];
+      int64_t i;
+      batch = of.size[k].split(batch, &i);
+      to += i * of.step[k];
     }
     return {to};
   }
   __device__ inline step step_of(int64_t k) const { return {k * k_step}; }
   __device__ inline in at(const line &l, const step &s) const {
-    return (in)td_num<T>::load(l.at[s.at]);
+    in v = (in)td_num<T>::load(l.at[s.at]);
+    return conj ? td_num_conj(v) : v;
   }
 };
 
@@ -57,7 +60,7 @@ batches batches_of(const td_shape *s, const td_shape *out) {
   batches b = {};
   int64_t step = s->dim[s->rank - 2] * s->dim[s->rank - 1];
   for (int k = s->rank - 3, j = out->rank - 3; j >= 0; k--, j--) {
-    b.size[b.rank] = out->dim[j];
+    b.size[b.rank] = td_divider_by(out->dim[j]);
     if (k >= 0) b.step[b.rank] = s->dim[k] > 1 ? step : 0;
     if (k >= 0) step *= s->dim[k];
     b.rank++;
@@ -83,7 +86,7 @@ td_status *multiply(td_kernel_ctx *c, const td_matmul *p, td_tensor *y) {
                                    p->conj_a);
   lines<TB, S> b = lines_of<TB, S>(td_in(c, 1), &p->out, p->trans_b,
                                    p->conj_b);
-  td_tile s = {p->batch, p->m, p->n, p->k, 0, 0};
+  td_tile s = tile_of(p->batch, p->m, p->n, p->k);
   return tile_run(c, s, a, b, cells<R, S>{td_cuda_at<R>(y), p->m, p->n});
 }
 
@@ -100,6 +103,8 @@ td_status *by_type(td_kernel_ctx *c, const td_matmul *p, td_tensor *y) {
     SAME(i16, int32_t)
     SAME(i32, int32_t)
     SAME(i64, int64_t)
+    SAME(c64, td_c64)
+    SAME(c128, td_c128)
   default:
     return td_cuda_no_type(c, 0);
   }
@@ -155,7 +160,7 @@ td_status *run_mixed(td_kernel_ctx *c) {
 
 /* ---- rows ---------------------------------------------------------------- */
 
-#define TYPES "T=half|bfloat16|float|double|int32|int64"
+#define TYPES "T=half|bfloat16|float|double|int32|int64|complex64|complex128"
 #define ROW(op_, types_, run_)                                                 \
   {.op = op_, .device = "CUDA", .types = types_, .run = run_}
 #define V3(types, run) ROW("BatchMatMulV3", types, run)
@@ -172,6 +177,8 @@ const td_kernel_def kernels[] = {
     V3_SAME("int16"),
     V3_SAME("int32"),
     V3_SAME("int64"),
+    V3_SAME("complex64"),
+    V3_SAME("complex128"),
     V3("Ta=int8|uint8, Tb=int8|uint8, Tout=int32", run_mixed),
     V3("Ta=int8|uint8, Tb=bfloat16, Tout=bfloat16", run_mixed),
     V3("Ta=bfloat16, Tb=int8|uint8, Tout=bfloat16", run_mixed),

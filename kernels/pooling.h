@@ -12,7 +12,8 @@
 #ifndef TD_POOLING_H
 #define TD_POOLING_H
 
-#include "kernels/cpu.h"
+#include "engine/base/cpu.h"
+#include "engine/device/kernel.h"
 #include "kernels/element.h"
 
 TD_BEGIN
@@ -81,6 +82,25 @@ typedef struct td_pooling_at {
 /* Row of outputs i of outer * axis[0].out * axis[1].out, then its output k. */
 void td_pooling_row(const td_pooling *p, int64_t i, td_pooling_at *at);
 void td_pooling_place(const td_pooling *p, int64_t k, td_pooling_at *at);
+
+/* ---- what kernels check, on any device ---- */
+
+/* ksize and strides are inputs from `sizes` on; -1: attributes. Input 0 is
+ * pooled; of a gradient the others fit it. */
+td_status *td_pooling_max_of(const td_kernel_ctx *c, int rank, int sizes,
+                             td_pooling *p) TD_MUST_USE;
+td_status *td_pooling_max_grad_of(const td_kernel_ctx *c, int rank, int sizes,
+                                  bool second, td_pooling *p) TD_MUST_USE;
+td_status *td_pooling_avg_of(const td_kernel_ctx *c, int rank,
+                             td_pooling *p) TD_MUST_USE;
+/* p->in is what input 0 says. *nothing: all of the gradient is 0. */
+td_status *td_pooling_avg_grad_of(const td_kernel_ctx *c, int rank,
+                                  td_pooling *p, bool *nothing) TD_MUST_USE;
+/* *images: what places grow by from one image to the next, or 0. */
+td_status *td_pooling_argmax_of(const td_kernel_ctx *c, td_pooling *p,
+                                int64_t *images) TD_MUST_USE;
+td_status *td_pooling_argmax_grad_of(const td_kernel_ctx *c, td_pooling *p,
+                                     int64_t *images) TD_MUST_USE;
 
 /* ---- loops (pooling_loops.h) ---- */
 

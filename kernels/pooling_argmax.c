@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "kernels/cost.h"
+#include "kernels/cpu.h"
 #include "kernels/pooling.h"
 
 /* A window over channels must be one that pools them, and is then as one of a
@@ -73,20 +74,25 @@ static int64_t image_step(const td_kernel_ctx *c, const td_shape *in) {
   return batch ? td_shape_span(in, 1, 4) : 0;
 }
 
-static td_status *run_argmax(td_kernel_ctx *c) {
+td_status *td_pooling_argmax_of(const td_kernel_ctx *c, td_pooling *p,
+                                int64_t *images) {
   const td_shape *in = &td_in(c, 0)->shape;
   td_pooling_spec spec;
-  td_tensor *places;
-  find_job f = {.wide = td_kernel_type(c->kernel, 1) == TD_INT64};
   TD_TRY(td_pooling_read(c, 4, -1, &spec));
   TD_TRY(one_channel(&spec, in));
-  TD_TRY(td_pooling_of(&spec, in, &f.j.pool));
+  TD_TRY(td_pooling_of(&spec, in, p));
   if (td_tensor_count(td_in(c, 0)) == 0)
     return td_error(TD_INVALID_ARGUMENT, "input must not be empty");
-  TD_TRY(check_places(in, f.wide));
+  *images = image_step(c, in);
+  return check_places(in, td_kernel_type(c->kernel, 1) == TD_INT64);
+}
+
+static td_status *run_argmax(td_kernel_ctx *c) {
+  td_tensor *places;
+  find_job f = {.wide = td_kernel_type(c->kernel, 1) == TD_INT64};
+  TD_TRY(td_pooling_argmax_of(c, &f.j.pool, &f.images));
   TD_TRY(td_out(c, 1, &f.j.pool.out, &places));
   f.places = places->data;
-  f.images = image_step(c, in);
   td_status *s = td_pooling_begin(c, &f.j, 0, 1, &f.j.pool.out);
   if (td_ok(s)) td_pooling_outputs(c, &f.j, find_step);
   return td_pooling_end(c, &f.j, s);
@@ -170,18 +176,24 @@ static td_status *bad_place(const give_job *g) {
                   (long long)first, (long long)(first + g->in));
 }
 
-static td_status *run_grad(td_kernel_ctx *c) {
+td_status *td_pooling_argmax_grad_of(const td_kernel_ctx *c, td_pooling *p,
+                                     int64_t *images) {
   const td_shape *in = &td_in(c, 0)->shape;
   td_pooling_spec spec;
-  give_job g = {.places = td_in(c, 2), .bad = INT64_MAX};
   TD_TRY(td_pooling_read(c, 4, -1, &spec));
   TD_TRY(one_channel(&spec, in));
-  TD_TRY(td_pooling_of(&spec, in, &g.j.pool));
-  TD_TRY(td_pooling_check(td_in(c, 1), &g.j.pool.out, "grad"));
-  TD_TRY(td_pooling_check(td_in(c, 2), &g.j.pool.out, "argmax"));
+  TD_TRY(td_pooling_of(&spec, in, p));
+  *images = image_step(c, in);
+  TD_TRY(td_pooling_check(td_in(c, 1), &p->out, "grad"));
+  return td_pooling_check(td_in(c, 2), &p->out, "argmax");
+}
+
+static td_status *run_grad(td_kernel_ctx *c) {
+  const td_shape *in = &td_in(c, 0)->shape;
+  give_job g = {.places = td_in(c, 2), .bad = INT64_MAX};
+  TD_TRY(td_pooling_argmax_grad_of(c, &g.j.pool, &g.images));
   g.in = td_shape_span(in, 1, 4);
   g.out = td_shape_span(&g.j.pool.out, 1, 4);
-  g.images = image_step(c, in);
   td_status *s = td_pooling_begin(c, &g.j, 1, 1, in);
   if (td_ok(s)) {
     g.dtype = td_is_half(g.j.result->dtype) ? TD_FLOAT32 : g.j.result->dtype;

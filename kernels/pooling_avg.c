@@ -25,11 +25,15 @@ static void mean_step(const td_pooling_job *j, const td_pooling_at *at,
                  (double)at->cells, j->out + (size_t)(at->y + from) * j->size);
 }
 
-static td_status *run_avg(td_kernel_ctx *c, int rank) {
+td_status *td_pooling_avg_of(const td_kernel_ctx *c, int rank, td_pooling *p) {
   td_pooling_spec spec;
-  td_pooling_job j = {.plain = true};
   TD_TRY(td_pooling_read(c, rank, -1, &spec));
-  TD_TRY(td_pooling_of(&spec, &td_in(c, 0)->shape, &j.pool));
+  return td_pooling_of(&spec, &td_in(c, 0)->shape, p);
+}
+
+static td_status *run_avg(td_kernel_ctx *c, int rank) {
+  td_pooling_job j = {.plain = true};
+  TD_TRY(td_pooling_avg_of(c, rank, &j.pool));
   td_status *s = td_pooling_begin(c, &j, 0, 1, &j.pool.out);
   if (td_ok(s)) td_pooling_outputs(c, &j, mean_step);
   return td_pooling_end(c, &j, s);
@@ -80,17 +84,25 @@ static td_status *zeros(td_kernel_ctx *c, const td_shape *shape) {
   return NULL;
 }
 
-static td_status *run_grad(td_kernel_ctx *c, int rank) {
+td_status *td_pooling_avg_grad_of(const td_kernel_ctx *c, int rank,
+                                  td_pooling *p, bool *nothing) {
+  const td_tensor *dy = td_in(c, 1);
   td_pooling_spec spec;
-  td_pooling_job j = {.plain = true};
   td_shape in;
   TD_TRY(td_pooling_read(c, rank, -1, &spec));
   TD_TRY(td_operand_shape(td_in(c, 0), "orig_input_shape", &in));
-  TD_TRY(td_pooling_of(&spec, &in, &j.pool));
-  if (is_nothing(&td_in(c, 1)->shape, &in, &j.pool.out, spec.channels_first))
-    return zeros(c, &in);
-  TD_TRY(td_pooling_check(td_in(c, 1), &j.pool.out, "grad"));
-  td_status *s = td_pooling_begin(c, &j, 1, 1, &in);
+  TD_TRY(td_pooling_of(&spec, &in, p));
+  *nothing = is_nothing(&dy->shape, &in, &p->out, spec.channels_first);
+  return *nothing ? NULL : td_pooling_check(dy, &p->out, "grad");
+}
+
+static td_status *run_grad(td_kernel_ctx *c, int rank) {
+  td_pooling_job j = {.plain = true};
+  bool nothing;
+  TD_TRY(td_pooling_avg_grad_of(c, rank, &j.pool, &nothing));
+  if (nothing) return zeros(c, &j.pool.in);
+  td_shape shape = j.pool.in;
+  td_status *s = td_pooling_begin(c, &j, 1, 1, &shape);
   if (td_ok(s)) td_pooling_inputs(c, &j, spread_step);
   return td_pooling_end(c, &j, s);
 }

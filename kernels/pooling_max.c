@@ -38,13 +38,18 @@ static void max_step(const td_pooling_job *j, const td_pooling_at *at,
                 j->start, j->out + (size_t)(at->y + from) * j->size);
 }
 
-static td_status *run_max(td_kernel_ctx *c, form f) {
-  const td_tensor *x = td_in(c, 0);
+td_status *td_pooling_max_of(const td_kernel_ctx *c, int rank, int sizes,
+                             td_pooling *p) {
   td_pooling_spec spec;
-  td_pooling_job j = {.start = f.rank == 4 ? td_pooling_lowest(x->dtype) : NAN,
+  TD_TRY(td_pooling_read(c, rank, sizes, &spec));
+  return td_pooling_of(&spec, &td_in(c, 0)->shape, p);
+}
+
+static td_status *run_max(td_kernel_ctx *c, form f) {
+  td_dtype t = td_in(c, 0)->dtype;
+  td_pooling_job j = {.start = f.rank == 4 ? td_pooling_lowest(t) : NAN,
                       .plain = true};
-  TD_TRY(td_pooling_read(c, f.rank, f.sizes, &spec));
-  TD_TRY(td_pooling_of(&spec, &x->shape, &j.pool));
+  TD_TRY(td_pooling_max_of(c, f.rank, f.sizes, &j.pool));
   td_status *s = td_pooling_begin(c, &j, 0, 1, &j.pool.out);
   if (td_ok(s)) td_pooling_outputs(c, &j, max_step);
   return td_pooling_end(c, &j, s);
@@ -98,18 +103,23 @@ static void second_step(const td_pooling_job *j, const td_pooling_at *at,
                        j->out + y);
 }
 
-static td_status *run_grad(td_kernel_ctx *c, form f, bool second) {
+td_status *td_pooling_max_grad_of(const td_kernel_ctx *c, int rank, int sizes,
+                                  bool second, td_pooling *p) {
   const td_tensor *x = td_in(c, 0);
   td_pooling_spec spec;
-  td_pooling_job j = {.plain = true};
-  TD_TRY(td_pooling_read(c, f.rank, f.sizes, &spec));
-  TD_TRY(td_pooling_of(&spec, &x->shape, &j.pool));
-  const td_shape *in = &x->shape, *out = &j.pool.out;
-  if (second && f.rank == 5 && td_tensor_count(x) == 0)
+  TD_TRY(td_pooling_read(c, rank, sizes, &spec));
+  TD_TRY(td_pooling_of(&spec, &x->shape, p));
+  if (second && rank == 5 && td_tensor_count(x) == 0)
     return td_error(TD_INVALID_ARGUMENT, "orig_input must not be empty");
-  TD_TRY(td_pooling_check(td_in(c, 1), out, "orig_output"));
-  TD_TRY(td_pooling_check(td_in(c, 2), second ? in : out, "grad"));
-  td_status *s = td_pooling_begin(c, &j, 0, 3, second ? out : in);
+  TD_TRY(td_pooling_check(td_in(c, 1), &p->out, "orig_output"));
+  return td_pooling_check(td_in(c, 2), second ? &p->in : &p->out, "grad");
+}
+
+static td_status *run_grad(td_kernel_ctx *c, form f, bool second) {
+  td_pooling_job j = {.plain = true};
+  TD_TRY(td_pooling_max_grad_of(c, f.rank, f.sizes, second, &j.pool));
+  td_shape shape = second ? j.pool.out : j.pool.in;
+  td_status *s = td_pooling_begin(c, &j, 0, 3, &shape);
   if (td_ok(s) && second) td_pooling_outputs(c, &j, second_step);
   if (td_ok(s) && !second)
     td_pooling_inputs(c, &j, f.rank == 4 ? first_step : all_step);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "kernels/half_copy.h"
+#include "kernels/cpu.h"
 #include "kernels/pooling.h"
 #include "kernels/strided_copy.h"
 

@@ -55,7 +55,7 @@ static const char *name_of(char letter) {
   }
 }
 
-static td_shape shape_of(const td_recurrent_sizes *z, const char *dims) {
+td_shape td_recurrent_shape(const td_recurrent_sizes *z, const char *dims) {
   td_shape s = td_shape_ranked((int)strlen(dims));
   for (int i = 0; dims[i]; i++) s.dim[i] = size_of(z, dims[i]);
   return s;
@@ -91,7 +91,7 @@ static td_status *check(const td_recurrent_arg *args,
   *z = (td_recurrent_sizes){-1, -1, -1, -1};
   for (int round = 0; round < 2; round++)
     for (int i = 0; args[i].name; i++) {
-      td_shape want = shape_of(z, args[i].dims);
+      td_shape want = td_recurrent_shape(z, args[i].dims);
       if (!td_shape_compatible(shapes[i], &want))
         return misfit(&args[i], &want, shapes[i]);
       learn(z, args[i].dims, shapes[i]);
@@ -105,8 +105,17 @@ td_status *td_recurrent_infer(td_infer *c, const td_recurrent_arg *args,
   td_recurrent_sizes z;
   for (int i = 0; args[i].name; i++) shapes[i] = td_infer_in(c, i);
   TD_TRY(check(args, shapes, &z));
-  for (int i = 0; outs[i]; i++) td_infer_out(c, i, shape_of(&z, outs[i]));
+  for (int i = 0; outs[i]; i++)
+    td_infer_out(c, i, td_recurrent_shape(&z, outs[i]));
   return NULL;
+}
+
+td_status *td_recurrent_check(const td_kernel_ctx *c,
+                              const td_recurrent_arg *args,
+                              td_recurrent_sizes *z) {
+  const td_shape *shapes[TD_RECURRENT_ARGS];
+  for (int i = 0; args[i].name; i++) shapes[i] = &td_in(c, i)->shape;
+  return check(args, shapes, z);
 }
 
 /* ---- running ------------------------------------------------------------- */
@@ -135,13 +144,11 @@ double td_recurrent_flops(const td_infer *c, int x, int w) {
 
 td_status *td_recurrent_begin(td_kernel_ctx *c, const td_recurrent_arg *args,
                               const char *const *outs, td_recurrent *r) {
-  const td_shape *shapes[TD_RECURRENT_ARGS];
   *r = (td_recurrent){.c = c};
-  for (int i = 0; args[i].name; i++) shapes[i] = &td_in(c, i)->shape;
-  TD_TRY(check(args, shapes, &r->sizes));
+  TD_TRY(td_recurrent_check(c, args, &r->sizes));
   for (; args[r->n_in].name; r->n_in++) TD_TRY(take_in(r, r->n_in));
   for (; outs[r->n_out]; r->n_out++) {
-    td_shape shape = shape_of(&r->sizes, outs[r->n_out]);
+    td_shape shape = td_recurrent_shape(&r->sizes, outs[r->n_out]);
     TD_TRY(make_out(r, r->n_out, &shape));
   }
   return NULL;

@@ -31,10 +31,19 @@ typedef struct td_recurrent {
   int n_in, n_out;
 } td_recurrent;
 
+/* Operands and results of the ops. */
+extern const td_recurrent_arg td_gru_args[], td_gru_grad_args[];
+extern const char *const td_gru_outs[], *const td_gru_grad_outs[];
+
 /* A shape function: checks the operands, which end with {0}; gives the results
  * the shapes in `outs`, which end with NULL. */
 td_status *td_recurrent_infer(td_infer *c, const td_recurrent_arg *args,
                               const char *const *outs) TD_MUST_USE;
+/* Checks the operands of a kernel. */
+td_status *td_recurrent_check(const td_kernel_ctx *c,
+                              const td_recurrent_arg *args,
+                              td_recurrent_sizes *z) TD_MUST_USE;
+td_shape td_recurrent_shape(const td_recurrent_sizes *z, const char *dims);
 /* The same when run: *r has the operands, and results to be written. End it
  * with td_recurrent_end, also after an error. */
 td_status *td_recurrent_begin(td_kernel_ctx *c, const td_recurrent_arg *args,
@@ -44,10 +53,10 @@ td_status *td_recurrent_begin(td_kernel_ctx *c, const td_recurrent_arg *args,
 td_status *td_recurrent_end(td_recurrent *r, td_status *s) TD_MUST_USE;
 
 static inline const float *td_recurrent_in(const td_recurrent *r, int i) {
-  return r->in[i].data;
+  return (const float *)r->in[i].data;
 }
 static inline float *td_recurrent_out(const td_recurrent *r, int i) {
-  return r->out[i].data;
+  return (float *)r->out[i].data;
 }
 
 /* A multiply-add for each row of x (input `x`) and each weight of input `w`. */

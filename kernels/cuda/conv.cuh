@@ -52,6 +52,21 @@ static inline conv_sizes conv_sizes_of(const td_conv_plan *p) {
   return s;
 }
 
+/* Kernels count along an axis in 32 bits. */
+static inline td_status *conv_fits(const td_conv *c) {
+  constexpr int64_t most = (int64_t)1 << 29;
+  for (int i = 0; i < 3; i++) {
+    bool far = c->filter[i] > 0 && c->dilation[i] > most / c->filter[i];
+    bool wide = c->out[i] > 0 && c->stride[i] > most / c->out[i];
+    if (!far && !wide && c->in[i] < most && c->before[i] < most) continue;
+    return td_error(TD_UNIMPLEMENTED,
+                    "a convolution along %lld elements, which is too long for "
+                    "this device",
+                    (long long)c->in[i]);
+  }
+  return nullptr;
+}
+
 /* Makes the result; *over: there is nothing to compute, of empty operands it is
  * zeros already. */
 static inline td_status *conv_begin(td_kernel_ctx *c, const td_conv_plan *p,
@@ -65,7 +80,7 @@ static inline td_status *conv_begin(td_kernel_ctx *c, const td_conv_plan *p,
                                       td_cuda_stream(c)),
                       "zeros");
   *over = false;
-  return nullptr;
+  return conv_fits(&p->conv);
 }
 
 } // namespace

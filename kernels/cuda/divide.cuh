@@ -45,19 +45,19 @@ static inline bool td_divide_fits(int64_t n) {
   return n < (int64_t)1 << 31;
 }
 
-/* ---- of any, where most are small ------------------------------------------ */
+/* ---- of any, by ten instructions (Granlund and Montgomery, 1994) ----------- */
 
-/*   td_divider by = td_divider_by(columns);    // on the host
- *   int64_t row = by.quotient(i), column = i - row * by.by;   // in a kernel */
+/*   td_divider by = td_divider_by(columns);         // on the host
+ *   int64_t column, row = by.split(i, &column);     // in a kernel */
 struct td_divider {
   int64_t by;
-  uint32_t times, shift; /* times 0: too large */
+  uint64_t times; /* 0: by is 1 */
+  uint32_t shift;
 
   /* i >= 0 */
   __device__ inline int64_t quotient(int64_t i) const {
-    if (times == 0 || i >> 31 != 0) return i / by;
-    uint32_t n = (uint32_t)i;
-    return (int64_t)((uint64_t)n * times >> 32 >> shift);
+    if (times == 0) return i;
+    return (int64_t)(__umul64hi((unsigned long long)i, times) >> shift);
   }
   __device__ inline int64_t split(int64_t i, int64_t *rest) const {
     int64_t q = quotient(i);
@@ -66,17 +66,16 @@ struct td_divider {
   }
 };
 
-/* by >= 0; what is divided by 0 is never asked for. `times` is 2^(31 + bits) /
- * by, rounded up, of 32 bits, where 2^bits is the power of two not below by:
- * the quotient is then exact for 31 bits. */
+/* `times` is 2^(63 + bits) / by, rounded up, which takes 64 bits, where 2^bits
+ * is the power of two not below by: the quotient is exact for 63 bits. Nothing
+ * is divided by 0, which is as 1. */
 static inline td_divider td_divider_by(int64_t by) {
-  td_divider d = {by, 0, 0};
-  if (by < 1) d.by = 1;
-  if (by < 2 || by >> 31 != 0) return d;
+  td_divider d = {by < 1 ? 1 : by, 0, 0};
+  if (by < 2) return d;
   uint32_t bits = 0;
-  while ((int64_t)1 << bits < by) bits++;
-  uint64_t power = (uint64_t)1 << (31 + bits);
-  d.times = (uint32_t)((power + (uint64_t)by - 1) / (uint64_t)by);
+  while (bits < 63 && (uint64_t)1 << bits < (uint64_t)by) bits++;
+  unsigned __int128 power = (unsigned __int128)1 << (63 + bits);
+  d.times = (uint64_t)((power + (uint64_t)by - 1) / (uint64_t)by);
   d.shift = bits - 1;
   return d;
 }

@@ -26,6 +26,8 @@
 #ifndef TD_CUDA_TILE_CUH
 #define TD_CUDA_TILE_CUH
 
+#include "kernels/cuda/complex.cuh"
+#include "kernels/cuda/divide.cuh"
 #include "kernels/cuda/launch.cuh"
 
 namespace {
@@ -40,7 +42,21 @@ struct td_tile {
   int64_t batch, m, n, k;
   int64_t part; /* steps of a part of a sum */
   int64_t parts;
+  td_divider by_m, by_n; /* where there are parts to join */
 };
+
+static inline td_tile tile_of(int64_t batch, int64_t m, int64_t n, int64_t k) {
+  return {batch, m, n, k, k, 1, td_divider_by(m), td_divider_by(n)};
+}
+
+template <class T> __device__ inline T tile_times(T x, T y) {
+  return (T)(x * y);
+}
+/* Infinities are not looked for, as in BLAS. */
+template <class R>
+__device__ inline td_complex<R> tile_times(td_complex<R> x, td_complex<R> y) {
+  return td_complex<R>(x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re);
+}
 
 /* Thread t's element r of 16 W of an operand: which line, which step. */
 template <int W>
@@ -87,7 +103,7 @@ template <class T> struct tile_parts {
 };
 
 template <int R, class A, class B, class C>
-__global__ void __launch_bounds__(256)
+__global__ void __launch_bounds__(256, 1)
     tile_product(td_tile s, A a, B b, C cells,
                  tile_parts<typename A::in> parts) {
   typedef typename A::in in;
@@ -95,9 +111,9 @@ __global__ void __launch_bounds__(256)
   __shared__ in left[TILE_STEPS][W + TILE_PAD];
   __shared__ in right[TILE_STEPS][W + TILE_PAD];
   int x = (int)threadIdx.x % TILE_EDGE, y = (int)threadIdx.x / TILE_EDGE;
-  int64_t across = (s.n + W - 1) / W;
-  int64_t i0 = (int64_t)blockIdx.x / across * W;
-  int64_t j0 = (int64_t)blockIdx.x % across * W;
+  unsigned across = (unsigned)((s.n + W - 1) / W);
+  int64_t i0 = (int64_t)(blockIdx.x / across) * W;
+  int64_t j0 = (int64_t)(blockIdx.x % across) * W;
   int64_t begin = (int64_t)blockIdx.y * s.part;
   int64_t end = s.k - begin < s.part ? s.k : begin + s.part;
   for (int64_t z = blockIdx.z; z < s.batch; z += gridDim.z) {
@@ -118,7 +134,7 @@ TD_UNROLL
         for (int r = 0; r < R; r++) u[r] = left[t][y + r * TILE_EDGE];
         for (int q = 0; q < R; q++) v[q] = right[t][x + q * TILE_EDGE];
         for (int r = 0; r < R; r++)
-          for (int q = 0; q < R; q++) sum[r][q] = (in)(sum[r][q] + u[r] * v[q]);
+          for (int q = 0; q < R; q++) sum[r][q] = (in)(sum[r][q] + tile_times(u[r], v[q]));
       }
       __syncthreads();
     }
@@ -140,8 +156,9 @@ __global__ void tile_join(td_tile s, const in *parts, C cells) {
   TD_EACH(i, n) {
     in sum = parts[i];
     for (int64_t p = 1; p < s.parts; p++) sum = (in)(sum + parts[p * n + i]);
-    int64_t row = i / s.n;
-    cells.put(row / s.m, row % s.m, i % s.n, sum);
+    int64_t column, line, batch = s.by_n.split(i, &column);
+    batch = s.by_m.split(batch, &line);
+    cells.put(batch, line, column, sum);
   }
 }
 
@@ -201,7 +218,7 @@ td_status *tile_run(td_kernel_ctx *c, const td_tile &s, const A &a, const B &b,
                     const C &cells) {
   if (s.m <= TILE_EDGE || s.n <= TILE_EDGE || s.m * s.n <= 4096)
     return tile_launch<1>(c, s, a, b, cells);
-  return tile_launch<4>(c, s, a, b, cells);
+  return tile_launch<(sizeof(typename A::in) > 4 ? 2 : 4)>(c, s, a, b, cells);
 }
 
 } // namespace

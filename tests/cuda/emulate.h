@@ -160,6 +160,10 @@ static inline int __ffs(int x) {
 static inline unsigned __umulhi(unsigned x, unsigned y) {
   return (unsigned)((uint64_t)x * y >> 32);
 }
+static inline unsigned long long __umul64hi(unsigned long long x,
+                                            unsigned long long y) {
+  return (unsigned long long)((unsigned __int128)x * y >> 64);
+}
 static inline unsigned __float_as_uint(float x) {
   unsigned u;
   memcpy(&u, &x, sizeof u);
