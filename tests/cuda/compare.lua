@@ -145,8 +145,9 @@ end
 
 -- NIL, or what differs.
 local function difference(line, dtype, want, got)
-  local most, n = 0, want.shape[1]
-  if got.shape[1] ~= n then return "another shape" end
+  want, got = want:table(), got:table()
+  local most, n = 0, #want
+  if #got ~= n then return "another shape" end
   for i = 1, n do
     if finite(want[i]) then most = math.max(most, math.abs(want[i])) end
   end

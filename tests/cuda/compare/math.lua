@@ -67,19 +67,25 @@ for _, name in ipairs{"Equal", "Maximum", "Less"} do
 end
 add{"RealDiv", shapes = two, dtypes = {"float32", "bfloat16", "complex128"},
   units = 2, special = true}
-for _, name in ipairs{"FloorDiv", "FloorMod", "TruncateDiv", "Pow"} do
+for _, name in ipairs{"FloorDiv", "FloorMod", "TruncateDiv"} do
   add{name, shapes = two, dtypes = {"int32", "int8", "uint64"}, low = 1,
     high = 100}
 end
+add{"Pow", shapes = two, dtypes = {"int32", "int8", "int64"}, low = 0, high = 9}
 add{"Pow", shapes = two, dtypes = floats, units = 8, low = 0.1}
 add{"Complex", shapes = two, dtypes = {"float32"}, attrs = {Tout = "complex64"}}
 add{"Igamma", shapes = {{{33}, {33}}}, dtypes = {"float32"}, low = 0.1,
   units = 8}
 
-for _, name in ipairs{"Sum", "Prod", "Mean", "EuclideanNorm"} do
-  add{name, shapes = folds, dtypes = some, units = 40, low = -1.2, high = 1.2,
+-- Of one sign: what nearly cancels says nothing of the sum.
+for _, name in ipairs{"Sum", "Mean", "EuclideanNorm"} do
+  add{name, shapes = folds, dtypes = some, units = 40, low = 0.4, high = 1.4,
     attrs = {{keep_dims = false}, {keep_dims = true}}}
 end
+add{"Prod", shapes = folds, dtypes = {"float32", "half", "int32", "uint8"},
+  units = 300, low = 0.99, high = 1.01}
+add{"Prod", shapes = {{{9, 7}, axes(0)}, {{9, 7}, axes(1)}}, units = 300,
+  dtypes = complex, low = 0.9, high = 1.1}
 for _, name in ipairs{"Max", "Min"} do
   add{name, shapes = folds, dtypes = reals}
   add{name, shapes = folds, dtypes = floats, special = true}
