@@ -341,7 +341,10 @@ static const td_op_def ops[] = {
 
 static const td_kernel_def kernels[] = {
     {.op = "Cast", .device = "CPU", .run = run_cast},
-    {.op = "Bitcast", .device = "CPU", .run = run_bitcast},
+    {.op = "Bitcast",
+     .device = "CPU",
+     .run = run_bitcast,
+     .flags = TD_KERNEL_INLINE},
     {0},
 };
 

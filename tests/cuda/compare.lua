@@ -88,7 +88,8 @@ end
 
 -- A fed input of the dtype, made on the host. With `from`, a view of the card's
 -- that begins so many elements behind the buffer.
-local function input(c, shape, dtype, from)
+local function input(c, given, dtype, from)
+  local shape = {table.unpack(given)} -- without `like`
   local n = count(shape) + from
   local function fed()
     local x = op.Placeholder{dtype = "float64", shape = {n}}
