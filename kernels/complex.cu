@@ -29,7 +29,8 @@ struct angle_of {
   }
 };
 struct conj_of {
-  template <class R> static __device__ inline td_complex<R> of(td_complex<R> z) {
+  template <class R>
+  static __device__ inline td_complex<R> of(td_complex<R> z) {
     return td_num_conj(z);
   }
 };

@@ -268,7 +268,10 @@ const td_kernel_def kernels[] = {
      .types = "dtype=bool|half|bfloat16|float|double|int8|uint8|int16|uint16|"
               "int32|uint32|int64|uint64|complex64|complex128",
      .run = run_empty},
-    {.op = "BroadcastTo", .device = "CUDA", .types = PLAIN, .run = run_broadcast},
+    {.op = "BroadcastTo",
+     .device = "CUDA",
+     .types = PLAIN,
+     .run = run_broadcast},
     {.op = "OneHot", .device = "CUDA", .types = PLAIN, .run = run_one_hot},
     {.op = "Range", .device = "CUDA", .run = run_range},
     {.op = "LinSpace",

@@ -71,7 +71,8 @@ td_status *run_clip(td_kernel_ctx *c) {
 #undef CASE
 
 td_status *run_betainc(td_kernel_ctx *c) {
-  if (td_in(c, 0)->dtype == TD_FLOAT64) return launch<betainc, double>(c, false);
+  if (td_in(c, 0)->dtype == TD_FLOAT64)
+    return launch<betainc, double>(c, false);
   return launch<betainc, float>(c, false);
 }
 

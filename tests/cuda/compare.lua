@@ -1,4 +1,4 @@
--- compare.lua - ops on a card and on the processor, with inputs drawn by chance:
+-- compare.lua - ops on a card and on the processor, inputs drawn by chance:
 --   build/tide tests/cuda/compare.lua [-s SEED] [FAMILY...]
 --
 -- TensorFlow's answers (tests/rows) are of a few small shapes; here are the
@@ -82,7 +82,7 @@ local op = setmetatable({}, {__index = function(t, name)
 end})
 
 local function on(device, f)
-  local token <close> = core.push{device = device}
+  local _ <close> = core.push{device = device}
   return f()
 end
 
@@ -187,7 +187,9 @@ local function build(c, shapes, dtype, attrs, from)
   if c.line.list then left, right = {left}, {right} end
   local name = c.line[1]
   left[#left + 1], right[#right + 1] = o, o
-  local host = on(HOST, function() return outputs(op[name](table.unpack(left))) end)
+  local host = on(HOST, function()
+    return outputs(op[name](table.unpack(left)))
+  end)
   return host,
     on(CARD, function() return outputs(op[name](table.unpack(right))) end)
 end
@@ -196,7 +198,7 @@ local passed, failed, skipped = 0, 0, 0
 
 local function run_case(line, shapes, dtype, attrs, from)
   local graph = core.graph_new()
-  local token <close> = core.push{graph = graph}
+  local _ <close> = core.push{graph = graph}
   local c = {line = line, feeds = {}, values = {}}
   local host, card = build(c, shapes, dtype, attrs, from)
   local fetches, at = {}, {}
@@ -235,7 +237,7 @@ end
 -- Views are of the card where it has Slice and Reshape.
 local views = pcall(function()
   local graph = core.graph_new()
-  local token <close> = core.push{graph = graph}
+  local _ <close> = core.push{graph = graph}
   local y = on(CARD, function()
     return op.Reshape(op.Slice(core.edge(core.tensor({1, 2, 3}, "float32")),
       {1}, {2}), {2, 1})

@@ -27,7 +27,8 @@ local folds = {
   {{700, 33}, axes(0)}, {{5000, 2}, axes(0)}, {{9, 257}, axes(0)},
   {{2, 600}, axes(0)}, {{5, 7, 11}, axes(0, 2)}, {{5, 7, 11}, axes(1)},
   {{2, 3, 4, 5}, axes(1, 3)}, {{2, 3, 4, 5}, axes(0, 2)},
-  {{2, 3, 4, 5}, axes(0, 1, 2, 3)}, {{1, 1}, axes(0)}, {{33, 40, 3}, axes(0, 1)},
+  {{2, 3, 4, 5}, axes(0, 1, 2, 3)}, {{1, 1}, axes(0)},
+  {{33, 40, 3}, axes(0, 1)},
 }
 local function axis(k)
   return {value = k, dtype = "int32"}
@@ -131,8 +132,8 @@ add{"SelectV2", shapes = conditions, dtypes = {"float32", "uint8", "half",
   "complex128", "int64"}, special = true}
 add{"Select", shapes = {{{33, like = "bool"}, {33, 5}, {33, 5}},
   {{like = "bool"}, {5, 3}, {5, 3}}}, dtypes = {"float32", "int8"}}
-add{"ClipByValue", shapes = {{{33}, {}, {}}, {{257}, {257}, {257}}, {{0}, {}, {}}},
-  dtypes = {"float32", "half", "int32", "uint8"}}
+add{"ClipByValue", shapes = {{{33}, {}, {}}, {{257}, {257}, {257}},
+  {{0}, {}, {}}}, dtypes = {"float32", "half", "int32", "uint8"}}
 add{"Betainc", shapes = {{{33}, {33}, {33}}}, dtypes = {"float64"}, low = 0.1,
   high = 0.9, units = 64}
 add{"Cross", shapes = {{{3}, {3}}, {{33, 3}, {33, 3}}, {{0, 3}, {0, 3}}},
@@ -148,7 +149,8 @@ add{"BroadcastTo", shapes = {{{1}, {value = {33}}}, {{3, 1}, {value = {3, 31}}},
 add{"Fill", shapes = {{{value = {33, 7}}, {}}, {{value = {0}}, {}}},
   dtypes = {"float32", "uint8", "complex64", "half"}}
 add{"ZerosLike", shapes = one, dtypes = {"float32", "int8", "complex128"}}
-add{"OnesLike", shapes = one, dtypes = {"float32", "half", "complex64", "int64"}}
+add{"OnesLike", shapes = one, dtypes = {"float32", "half", "complex64",
+  "int64"}}
 add{"OneHot", shapes = {{{33, like = "int32"}, {value = 5}, {}, {}},
   {{3, 7, like = "int64"}, {value = 3}, {}, {}},
   {{0, like = "uint8"}, {value = 3}, {}, {}}},
