@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "kernels/binary.h"
+#include "kernels/checks.h"
 #include "kernels/cost.h"
 #include "kernels/element.h"
 #include "kernels/variant.h"
@@ -58,7 +59,7 @@ static void piece(void *arg, int64_t begin, int64_t end) {
   }
 }
 
-static td_status *check_shapes(const td_kernel_ctx *c) {
+td_status *td_add_n_check(const td_kernel_ctx *c) {
   td_shape_text a, b;
   for (int i = 1; i < c->n_in; i++)
     if (!td_shape_equal(&c->in[i].shape, &c->in[0].shape))
@@ -72,7 +73,7 @@ static td_status *check_shapes(const td_kernel_ctx *c) {
 
 static td_status *run(td_kernel_ctx *c) {
   td_tensor *y;
-  TD_TRY(check_shapes(c));
+  TD_TRY(td_add_n_check(c));
   if (c->n_in == 1) {
     td_out_pass(c, 0, 0);
     return NULL;

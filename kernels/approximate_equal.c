@@ -1,6 +1,7 @@
 /* approximate_equal.c - are elements within a tolerance of each other?
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/checks.h"
 #include "kernels/cpu.h"
 #include "kernels/num.h"
 
@@ -26,14 +27,19 @@ static void piece(void *arg, int64_t begin, int64_t end) {
     NEAR(f32)
 }
 
-static td_status *run(td_kernel_ctx *c) {
+td_status *td_approximate_check(const td_kernel_ctx *c) {
   const td_tensor *x = td_in(c, 0), *y = td_in(c, 1);
   td_shape_text a, b;
+  if (td_shape_equal(&x->shape, &y->shape)) return NULL;
+  return td_error(TD_INVALID_ARGUMENT,
+                  "x and y must be of one shape, not of %s and %s",
+                  td_shape_str(&x->shape, &a), td_shape_str(&y->shape, &b));
+}
+
+static td_status *run(td_kernel_ctx *c) {
+  const td_tensor *x = td_in(c, 0), *y = td_in(c, 1);
   td_tensor *z;
-  if (!td_shape_equal(&x->shape, &y->shape))
-    return td_error(TD_INVALID_ARGUMENT,
-                    "x and y must be of one shape, not of %s and %s",
-                    td_shape_str(&x->shape, &a), td_shape_str(&y->shape, &b));
+  TD_TRY(td_approximate_check(c));
   TD_TRY(td_out(c, 0, &x->shape, &z));
   job j = {.wide = x->dtype == TD_FLOAT64,
            .tolerance = (double)td_node_float(td_ctx_node(c), "tolerance"),

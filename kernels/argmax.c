@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/checks.h"
 #include "kernels/cost.h"
 #include "kernels/cpu.h"
 #include "kernels/element.h"
@@ -247,33 +248,41 @@ static void search_all(td_kernel_ctx *c, job *j, int64_t outer) {
   td_for(c, outer * across, td_grain_of(j->n * width), items, j);
 }
 
+td_status *td_argmax_check(const td_kernel_ctx *c, td_along *a, td_shape *out) {
+  const td_shape *x = &td_in(c, 0)->shape;
+  int axis;
+  TD_TRY(find_axis(td_in(c, 0), td_in(c, 1), &axis));
+  TD_TRY(check_size(x, axis, td_ctx_node(c)->out[0].dtype));
+  *a = (td_along){.outer = 1, .n = x->dim[axis], .inner = 1};
+  *out = td_shape_scalar();
+  for (int i = 0; i < x->rank; i++) {
+    if (i == axis) continue;
+    *(i < axis ? &a->outer : &a->inner) *= x->dim[i];
+    out->dim[out->rank++] = x->dim[i];
+  }
+  return NULL;
+}
+
 static td_status *run(td_kernel_ctx *c, bool least) {
   const td_tensor *x = td_in(c, 0);
-  int axis;
+  td_along a;
+  td_shape shape;
   td_tensor *y;
-  TD_TRY(find_axis(x, td_in(c, 1), &axis));
+  TD_TRY(td_argmax_check(c, &a, &shape));
   job j = {.least = least,
            .dtype = x->dtype,
            .size = td_dtype_size(x->dtype),
            .out_dtype = td_ctx_node(c)->out[0].dtype,
-           .n = x->shape.dim[axis],
-           .inner = 1,
+           .n = a.n,
+           .inner = a.inner,
            .x = x->data};
-  TD_TRY(check_size(&x->shape, axis, j.out_dtype));
-  int64_t outer = 1;
-  td_shape shape = {.rank = 0};
-  for (int i = 0; i < x->shape.rank; i++) {
-    if (i == axis) continue;
-    *(i < axis ? &outer : &j.inner) *= x->shape.dim[i];
-    shape.dim[shape.rank++] = x->shape.dim[i];
-  }
   TD_TRY(td_out(c, 0, &shape, &y));
   j.out = y->data;
   j.run_dtype = td_is_half(j.dtype)  ? TD_FLOAT32
                 : j.dtype == TD_BOOL ? TD_UINT8
                                      : j.dtype;
   j.loop = (least ? min_loops : max_loops)[j.run_dtype];
-  search_all(c, &j, outer);
+  search_all(c, &j, a.outer);
   return NULL;
 }
 

@@ -7,7 +7,7 @@
  * is looked for in the second operand before anything is computed.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/binary_shapes.h"
+#include "kernels/checks.h"
 
 #define BINARY_TABLE td_binary_scalar
 #include "kernels/simd/binary_loops.h"
@@ -264,7 +264,7 @@ static td_status *run(td_kernel_ctx *c, int op) {
   return td_binary_run(c, op, &td_in(c, 0)->shape, &td_in(c, 1)->shape);
 }
 
-td_status *td_binary_same_shapes(const td_tensor *x, const td_tensor *y) {
+td_status *td_binary_check_same(const td_tensor *x, const td_tensor *y) {
   td_shape_text a, b;
   if (td_shape_equal(&x->shape, &y->shape)) return NULL;
   return td_error(TD_INVALID_ARGUMENT, "shapes %s and %s must be equal",
@@ -273,7 +273,7 @@ td_status *td_binary_same_shapes(const td_tensor *x, const td_tensor *y) {
 
 /* The gradient ops do not broadcast. */
 static td_status *run_same(td_kernel_ctx *c, int op) {
-  TD_TRY(td_binary_same_shapes(td_in(c, 0), td_in(c, 1)));
+  TD_TRY(td_binary_check_same(td_in(c, 0), td_in(c, 1)));
   return run(c, op);
 }
 

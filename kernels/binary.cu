@@ -4,7 +4,7 @@
  * bytes at a time; all else by a walk.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/binary_shapes.h"
+#include "kernels/checks.h"
 #include "kernels/cuda/broadcast.cuh"
 #include "kernels/cuda/element.cuh"
 #include "kernels/cuda/special.cuh"
@@ -163,7 +163,7 @@ td_status *run(td_kernel_ctx *c, check what, bool not_equal, launcher go) {
 
 /* The gradient ops do not broadcast. */
 td_status *run_same(td_kernel_ctx *c, check what, bool, launcher go) {
-  TD_TRY(td_binary_same_shapes(td_in(c, 0), td_in(c, 1)));
+  TD_TRY(td_binary_check_same(td_in(c, 0), td_in(c, 1)));
   return run(c, what, false, go);
 }
 

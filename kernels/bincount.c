@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "kernels/array.h"
+#include "kernels/checks.h"
 #include "kernels/cost.h"
 #include "kernels/operand.h"
 #include "kernels/element.h"
@@ -69,7 +70,6 @@ static td_status *count_rows(td_kernel_ctx *c, int64_t rows, int64_t size,
   const td_tensor *x = td_in(c, 0), *weights = td_in(c, 2);
   int64_t n = td_tensor_count(x);
   td_tensor *y;
-  TD_TRY(td_array_count(shape, NULL));
   for (int64_t i = 0; i < n; i++)
     if (td_tensor_get_i(x, i) < 0)
       return td_error(TD_INVALID_ARGUMENT,
@@ -111,15 +111,6 @@ static td_status *bincount_infer(td_infer *c) {
   return NULL;
 }
 
-static td_status *bincount_run(td_kernel_ctx *c) {
-  int64_t size = 0;
-  TD_TRY(td_operand_scalar(td_in(c, 1), "size", &size));
-  TD_TRY(check_size(size));
-  TD_TRY(check_weights(&td_in(c, 0)->shape, &td_in(c, 2)->shape));
-  td_shape shape = td_shape_vector(size);
-  return count_rows(c, 1, size, false, &shape);
-}
-
 /* ---- DenseBincount ------------------------------------------------------- */
 
 static td_status *check_input(const td_shape *x) {
@@ -146,15 +137,30 @@ static td_status *dense_infer(td_infer *c) {
   return NULL;
 }
 
-static td_status *dense_run(td_kernel_ctx *c) {
+td_status *td_bincount_check(const td_kernel_ctx *c, bool dense, int64_t *rows,
+                             int64_t *size, td_shape *out) {
   const td_shape *x = &td_in(c, 0)->shape;
-  int64_t size = 0;
-  TD_TRY(td_operand_scalar(td_in(c, 1), "size", &size));
-  TD_TRY(check_size(size));
-  TD_TRY(check_input(x));
+  TD_TRY(td_operand_scalar(td_in(c, 1), "size", size));
+  TD_TRY(check_size(*size));
+  if (dense) TD_TRY(check_input(x));
   TD_TRY(check_weights(x, &td_in(c, 2)->shape));
-  td_shape shape = dense_shape(x, size);
-  return count_rows(c, x->rank == 2 ? x->dim[0] : 1, size,
+  *rows = dense && x->rank == 2 ? x->dim[0] : 1;
+  *out = dense ? dense_shape(x, *size) : td_shape_vector(*size);
+  return td_array_count(out, NULL);
+}
+
+static td_status *bincount_run(td_kernel_ctx *c) {
+  int64_t rows, size = 0;
+  td_shape shape;
+  TD_TRY(td_bincount_check(c, false, &rows, &size, &shape));
+  return count_rows(c, rows, size, false, &shape);
+}
+
+static td_status *dense_run(td_kernel_ctx *c) {
+  int64_t rows, size = 0;
+  td_shape shape;
+  TD_TRY(td_bincount_check(c, true, &rows, &size, &shape));
+  return count_rows(c, rows, size,
                     td_node_bool(td_ctx_node(c), "binary_output"), &shape);
 }
 
@@ -196,17 +202,25 @@ static int64_t bin_of(double x, double low, double width, int64_t bins) {
   return at < (double)bins ? (int64_t)at : bins - 1;
 }
 
-static td_status *histogram_run(td_kernel_ctx *c) {
-  const td_tensor *x = td_in(c, 0), *range = td_in(c, 1);
-  int64_t bins = 0, n = td_tensor_count(x);
-  td_tensor *y;
+td_status *td_histogram_check(const td_kernel_ctx *c, double *low, double *high,
+                              int64_t *bins) {
+  const td_tensor *range = td_in(c, 1);
   TD_TRY(check_range(&range->shape));
-  TD_TRY(td_operand_scalar(td_in(c, 2), "nbins", &bins));
-  TD_TRY(check_bins(bins));
-  double low = td_tensor_get_f(range, 0), high = td_tensor_get_f(range, 1);
-  if (!(low < high))
-    return td_error(TD_INVALID_ARGUMENT,
-                    "value_range must be increasing, is {%g, %g}", low, high);
+  TD_TRY(td_operand_scalar(td_in(c, 2), "nbins", bins));
+  TD_TRY(check_bins(*bins));
+  *low = td_tensor_get_f(range, 0);
+  *high = td_tensor_get_f(range, 1);
+  if (*low < *high) return NULL;
+  return td_error(TD_INVALID_ARGUMENT,
+                  "value_range must be increasing, is {%g, %g}", *low, *high);
+}
+
+static td_status *histogram_run(td_kernel_ctx *c) {
+  const td_tensor *x = td_in(c, 0);
+  int64_t bins = 0, n = td_tensor_count(x);
+  double low, high;
+  td_tensor *y;
+  TD_TRY(td_histogram_check(c, &low, &high, &bins));
   td_shape shape = td_shape_vector(bins);
   TD_TRY(td_out(c, 0, &shape, &y));
   memset(y->data, 0, (size_t)bins * td_dtype_size(y->dtype));

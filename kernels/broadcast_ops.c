@@ -2,6 +2,7 @@
  * the axes a gradient sums over, and an input repeated to a shape.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/checks.h"
 #include "kernels/cost.h"
 #include "kernels/strided_copy.h"
 #include "kernels/operand.h"
@@ -160,16 +161,20 @@ static td_status *to_infer(td_infer *c) {
   return NULL;
 }
 
+td_status *td_broadcast_to_check(const td_kernel_ctx *c, td_shape *out) {
+  TD_TRY(td_operand_shape(td_in(c, 1), "shape", out));
+  TD_TRY(check_repeats(&td_in(c, 0)->shape, out));
+  return td_array_count(out, NULL);
+}
+
 static td_status *to_run(td_kernel_ctx *c) {
   const td_shape *in = &td_in(c, 0)->shape;
   td_strided_copy m;
   td_strided_copy_init(&m);
   td_shape to;
   int64_t from[TD_MAX_RANK], steps[TD_MAX_RANK];
-  TD_TRY(td_operand_shape(td_in(c, 1), "shape", &to));
-  TD_TRY(check_repeats(in, &to));
+  TD_TRY(td_broadcast_to_check(c, &to));
   if (td_shape_equal(in, &to)) return td_array_share(c, 0, 0, &to);
-  TD_TRY(td_array_count(&to, NULL));
   td_shape_strides(in, from);
   td_shape_strides(&to, steps);
   for (int k = 0; k < to.rank; k++) {
@@ -217,8 +222,14 @@ static const td_op_def ops[] = {
 };
 
 static const td_kernel_def kernels[] = {
-    {.op = "BroadcastArgs", .device = "CPU", .run = args_run},
-    {.op = "BroadcastGradientArgs", .device = "CPU", .run = gradient_run},
+    {.op = "BroadcastArgs",
+     .device = "CPU",
+     .run = args_run,
+     .flags = TD_KERNEL_INLINE},
+    {.op = "BroadcastGradientArgs",
+     .device = "CPU",
+     .run = gradient_run,
+     .flags = TD_KERNEL_INLINE},
     {.op = "BroadcastTo", .device = "CPU", .run = to_run},
     {0},
 };

@@ -10,6 +10,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "kernels/checks.h"
 #include "kernels/cost.h"
 #include "kernels/cpu.h"
 #include "kernels/element.h"
@@ -212,17 +213,25 @@ static td_dtype stored(td_dtype t) {
   }
 }
 
-static td_status *check_pair(td_dtype from, td_dtype to) {
+td_status *td_cast_check(td_dtype from, td_dtype to) {
   if (from == to || (td_dtype_is_plain(from) && td_dtype_is_plain(to)))
     return NULL;
   return td_error(TD_UNIMPLEMENTED, "%s cannot be cast to %s",
                   td_dtype_name(from), td_dtype_name(to));
 }
 
+int td_cast_drop(const td_kernel_ctx *c) {
+  td_dtype from = td_in(c, 0)->dtype, to = td_ctx_node(c)->out[0].dtype;
+  int more = fraction_bits(from) - fraction_bits(to);
+  if (fraction_bits(to) == 0 || more <= 0) return 0;
+  if (!td_node_bool(td_ctx_node(c), "Truncate")) return 0;
+  return fraction_bits(real_of(from)) - fraction_bits(to);
+}
+
 static td_status *run_cast(td_kernel_ctx *c) {
   const td_tensor *x = td_in(c, 0);
   td_dtype to = td_ctx_node(c)->out[0].dtype;
-  TD_TRY(check_pair(x->dtype, to));
+  TD_TRY(td_cast_check(x->dtype, to));
   if (x->dtype == to) {
     td_out_pass(c, 0, 0);
     return NULL;
@@ -233,9 +242,7 @@ static td_status *run_cast(td_kernel_ctx *c) {
   j.from_size = td_dtype_size(j.from);
   j.to_size = td_dtype_size(j.to);
   j.loop = loops[j.from_real][j.to_real];
-  j.truncate = td_node_bool(td_ctx_node(c), "Truncate") &&
-               fraction_bits(j.to) > 0 &&
-               fraction_bits(j.from) > fraction_bits(j.to);
+  j.truncate = td_cast_drop(c) > 0;
   int64_t n = td_tensor_count(x);
   td_tensor *y;
   TD_TRY(td_out_like(c, 0, 0, &y));
@@ -245,7 +252,7 @@ static td_status *run_cast(td_kernel_ctx *c) {
 }
 
 static td_status *shape_cast(td_infer *c) {
-  TD_TRY(check_pair(td_infer_in_type(c, 0), td_infer_out_type(c, 0)));
+  TD_TRY(td_cast_check(td_infer_in_type(c, 0), td_infer_out_type(c, 0)));
   return td_infer_same(c);
 }
 
@@ -334,7 +341,10 @@ static const td_op_def ops[] = {
 
 static const td_kernel_def kernels[] = {
     {.op = "Cast", .device = "CPU", .run = run_cast},
-    {.op = "Bitcast", .device = "CPU", .run = run_bitcast},
+    {.op = "Bitcast",
+     .device = "CPU",
+     .run = run_bitcast,
+     .flags = TD_KERNEL_INLINE},
     {0},
 };
 

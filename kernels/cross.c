@@ -1,6 +1,7 @@
 /* cross.c - the product of vectors in space.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/checks.h"
 #include "kernels/cost.h"
 #include "kernels/cpu.h"
 #include "kernels/element.h"
@@ -77,12 +78,16 @@ static td_status *infer(td_infer *c) {
   return NULL;
 }
 
+td_status *td_cross_check(const td_kernel_ctx *c, td_shape *out) {
+  return check(&td_in(c, 0)->shape, &td_in(c, 1)->shape, TD_FAILED_PRECONDITION,
+               out);
+}
+
 static td_status *run(td_kernel_ctx *c) {
   td_tensor *y;
   td_shape out;
   job j = {.a = td_in(c, 0)->data, .b = td_in(c, 1)->data};
-  TD_TRY(check(&td_in(c, 0)->shape, &td_in(c, 1)->shape, TD_FAILED_PRECONDITION,
-               &out));
+  TD_TRY(td_cross_check(c, &out));
   TD_TRY(td_out_forward(c, 0, &out, 0, 1, &y));
   j.dtype = y->dtype;
   j.y = y->data;

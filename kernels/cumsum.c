@@ -6,6 +6,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "kernels/checks.h"
 #include "kernels/cpu.h"
 #include "kernels/element.h"
 #include "kernels/num.h"
@@ -154,33 +155,40 @@ static td_status *find_axis(const td_tensor *x, const td_tensor *a, int *axis) {
   return td_infer_axis(td_tensor_get_i(a, 0), x->shape.rank, "axis", axis);
 }
 
+td_status *td_scan_check(const td_kernel_ctx *c, td_along *a) {
+  const td_tensor *x = td_in(c, 0);
+  int axis;
+  TD_TRY(find_axis(x, td_in(c, 1), &axis));
+  *a = (td_along){.outer = 1, .n = x->shape.dim[axis], .inner = 1};
+  for (int i = 0; i < x->shape.rank; i++)
+    if (i != axis) *(i < axis ? &a->outer : &a->inner) *= x->shape.dim[i];
+  return NULL;
+}
+
 static td_status *run(td_kernel_ctx *c, scan_op op) {
   const td_tensor *x = td_in(c, 0);
   const td_node *n = td_ctx_node(c);
-  int axis;
+  td_along a;
   td_tensor *y;
-  TD_TRY(find_axis(x, td_in(c, 1), &axis));
+  TD_TRY(td_scan_check(c, &a));
   job j = {.op = op,
            .exclusive = td_node_bool(n, "exclusive"),
            .reverse = td_node_bool(n, "reverse"),
            .dtype = x->dtype,
            .run_dtype = td_is_half(x->dtype) ? TD_FLOAT32 : x->dtype,
            .size = td_dtype_size(x->dtype),
-           .n = x->shape.dim[axis],
-           .inner = 1,
+           .n = a.n,
+           .inner = a.inner,
            .x = x->data};
-  int64_t outer = 1;
-  for (int i = 0; i < x->shape.rank; i++)
-    if (i != axis) *(i < axis ? &outer : &j.inner) *= x->shape.dim[i];
   TD_TRY(td_out_like(c, 0, 0, &y));
   j.y = y->data;
   int64_t width = j.inner < STRIP ? j.inner : STRIP;
   if (j.n == 0) return NULL;
   if (j.inner == 1 && !td_is_half(j.dtype))
-    td_for(c, outer, td_grain_of(j.n), lines, &j);
+    td_for(c, a.outer, td_grain_of(j.n), lines, &j);
   else
-    td_for(c, outer * ((j.inner + STRIP - 1) / STRIP), td_grain_of(j.n * width),
-           strips, &j);
+    td_for(c, a.outer * ((j.inner + STRIP - 1) / STRIP),
+           td_grain_of(j.n * width), strips, &j);
   return NULL;
 }
 

@@ -1,6 +1,7 @@
 /* fill.c - Fill, ZerosLike, OnesLike, Empty: one element everywhere.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/checks.h"
 #include "kernels/cost.h"
 #include "kernels/strided_copy.h"
 #include "kernels/operand.h"
@@ -51,14 +52,19 @@ static td_status *fill_dims(const td_tensor *t, td_shape *shape) {
   return td_operand_shape(&vector, "dims", shape);
 }
 
-static td_status *fill_run(td_kernel_ctx *c) {
+td_status *td_fill_check(const td_kernel_ctx *c, td_shape *out) {
+  const td_tensor *value = td_in(c, 1);
   td_shape_text text;
+  TD_TRY(fill_dims(td_in(c, 0), out));
+  if (value->shape.rank <= 1 && td_tensor_count(value) == 1) return NULL;
+  return td_error(TD_INVALID_ARGUMENT, "value must be a scalar, not of %s",
+                  td_shape_str(&value->shape, &text));
+}
+
+static td_status *fill_run(td_kernel_ctx *c) {
   td_shape shape;
   td_array x = {0}, y = {0};
-  TD_TRY(fill_dims(td_in(c, 0), &shape));
-  if (td_in(c, 1)->shape.rank > 1 || td_tensor_count(td_in(c, 1)) != 1)
-    return td_error(TD_INVALID_ARGUMENT, "value must be a scalar, not of %s",
-                    td_shape_str(&td_in(c, 1)->shape, &text));
+  TD_TRY(td_fill_check(c, &shape));
   td_status *s = td_array_in(td_in(c, 1), &x);
   if (td_ok(s)) s = td_array_out(c, 0, &shape, &y);
   if (td_ok(s)) {

@@ -1,6 +1,7 @@
 /* one_hot.c - OneHot: a new axis of zeros with a one where the index says.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/checks.h"
 #include "kernels/cost.h"
 #include "kernels/strided_copy.h"
 #include "kernels/array.h"
@@ -88,19 +89,27 @@ static td_status *one_hot_fill(td_kernel_ctx *c, one_hot *h, int64_t before) {
   return td_array_done(c, 0, &h->y);
 }
 
-static td_status *one_hot_run(td_kernel_ctx *c) {
+td_status *td_one_hot_check(const td_kernel_ctx *c, int *axis, td_shape *out) {
   const td_shape *in = &td_in(c, 0)->shape;
-  one_hot h = {.indices = td_in(c, 0)};
-  td_array on = {0}, off = {0};
-  int axis;
   for (int i = 1; i < 4; i++)
     if (td_in(c, i)->shape.rank != 0)
       return td_error(TD_INVALID_ARGUMENT,
                       "depth, on_value and off_value must be scalars");
-  h.depth = td_tensor_get_i(td_in(c, 1), 0);
-  TD_TRY(check_depth(h.depth));
-  TD_TRY(one_hot_axis(td_node_int(td_ctx_node(c), "axis"), in->rank, &axis));
-  td_shape shape = one_hot_shape(in, axis, h.depth);
+  int64_t depth = td_tensor_get_i(td_in(c, 1), 0);
+  TD_TRY(check_depth(depth));
+  TD_TRY(one_hot_axis(td_node_int(td_ctx_node(c), "axis"), in->rank, axis));
+  *out = one_hot_shape(in, *axis, depth);
+  return NULL;
+}
+
+static td_status *one_hot_run(td_kernel_ctx *c) {
+  const td_shape *in = &td_in(c, 0)->shape;
+  one_hot h = {.indices = td_in(c, 0)};
+  td_array on = {0}, off = {0};
+  td_shape shape;
+  int axis;
+  TD_TRY(td_one_hot_check(c, &axis, &shape));
+  h.depth = shape.dim[axis];
   h.after = td_shape_span(in, axis, in->rank);
   td_status *s = td_array_in(td_in(c, 2), &on);
   if (td_ok(s)) s = td_array_in(td_in(c, 3), &off);

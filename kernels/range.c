@@ -6,6 +6,7 @@
  * element longer than arithmetic says.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/checks.h"
 #include "kernels/cost.h"
 #include "kernels/cpu.h"
 
@@ -13,12 +14,7 @@
 
 /* ---- Range --------------------------------------------------------------- */
 
-/* One operand, in both forms. */
-typedef struct bounds {
-  td_dtype dtype;
-  double f[3]; /* start, limit, delta */
-  int64_t i[3];
-} bounds;
+typedef td_range_bounds bounds;
 
 static const char *const bound_names[] = {"start", "limit", "delta"};
 
@@ -178,11 +174,17 @@ static void range_fill_float(void *arg, int64_t begin, int64_t end) {
   }
 }
 
+td_status *td_range_check(const td_kernel_ctx *c, td_range_bounds *b,
+                          int64_t *n) {
+  *b = (bounds){.dtype = td_in(c, 0)->dtype};
+  for (int k = 0; k < 3; k++) TD_TRY(take_bound(td_in(c, k), k, b));
+  return range_count(b, n);
+}
+
 static td_status *range_run(td_kernel_ctx *c) {
-  range r = {.b.dtype = td_in(c, 0)->dtype};
+  range r;
   int64_t n = 0;
-  for (int k = 0; k < 3; k++) TD_TRY(take_bound(td_in(c, k), k, &r.b));
-  TD_TRY(range_count(&r.b, &n));
+  TD_TRY(td_range_check(c, &r.b, &n));
   td_shape shape = td_shape_vector(n);
   TD_TRY(td_out(c, 0, &shape, &r.y));
   td_for(c, n, TD_GRAIN,
@@ -230,15 +232,21 @@ static void linspace_fill(void *arg, int64_t begin, int64_t end) {
   }
 }
 
-static td_status *linspace_run(td_kernel_ctx *c) {
+td_status *td_linspace_check(const td_kernel_ctx *c, double *start,
+                             double *stop, int64_t *n) {
   for (int k = 0; k < 3; k++)
     if (td_in(c, k)->shape.rank != 0)
       return td_error(TD_INVALID_ARGUMENT,
                       "start, stop and num must be scalars");
-  linspace l = {.start = td_tensor_get_f(td_in(c, 0), 0),
-                .stop = td_tensor_get_f(td_in(c, 1), 0),
-                .n = td_tensor_get_i(td_in(c, 2), 0)};
-  TD_TRY(check_num(l.n));
+  *start = td_tensor_get_f(td_in(c, 0), 0);
+  *stop = td_tensor_get_f(td_in(c, 1), 0);
+  *n = td_tensor_get_i(td_in(c, 2), 0);
+  return check_num(*n);
+}
+
+static td_status *linspace_run(td_kernel_ctx *c) {
+  linspace l;
+  TD_TRY(td_linspace_check(c, &l.start, &l.stop, &l.n));
   td_shape shape = td_shape_vector(l.n);
   TD_TRY(td_out(c, 0, &shape, &l.y));
   td_for(c, l.n, TD_GRAIN, linspace_fill, &l);

@@ -17,7 +17,9 @@ __device__ inline td_complex<R> over(td_complex<R> x, int64_t n) {
 }
 /* A sum of integers that wrapped below 0 has no root: 0. */
 template <class T> __device__ inline T root(T x) {
-  return (T)(x < 0 ? 0 : sqrt((double)x));
+  if constexpr (td_num_signed<T>)
+    if (x < 0) return 0;
+  return (T)sqrt((double)x);
 }
 template <> __device__ inline float root(float x) {
   return sqrtf(x);

@@ -232,10 +232,12 @@ static const td_op_def ops[] = {
     {0},
 };
 
+#define CPU .device = "CPU", .flags = TD_KERNEL_INLINE
+
 static const td_kernel_def kernels[] = {
-    {.op = "Reshape", .device = "CPU", .run = reshape_run},
-    {.op = "ExpandDims", .device = "CPU", .run = expand_run},
-    {.op = "Squeeze", .device = "CPU", .run = squeeze_run},
+    {.op = "Reshape", .run = reshape_run, CPU},
+    {.op = "ExpandDims", .run = expand_run, CPU},
+    {.op = "Squeeze", .run = squeeze_run, CPU},
     {0},
 };
 

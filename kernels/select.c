@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "engine/base/mem.h"
+#include "kernels/checks.h"
 #include "kernels/cost.h"
 #include "kernels/cpu.h"
 #include "kernels/element.h"
@@ -157,19 +158,25 @@ static td_status *refuse(const td_shape *condition, const td_shape *t) {
                   td_shape_str(t, &a), td_shape_str(condition, &b));
 }
 
-static td_status *run_select(td_kernel_ctx *c) {
+td_status *td_select_check(const td_kernel_ctx *c, td_shape *seen) {
   const td_shape *t = &td_in(c, THEN)->shape, *e = &td_in(c, ELSE)->shape;
-  td_shape seen = td_in(c, CONDITION)->shape;
   td_shape_text a, b;
+  *seen = td_in(c, CONDITION)->shape;
   if (!td_shape_equal(t, e))
     return td_error(TD_INVALID_ARGUMENT,
                     "t and e must have one shape, not %s "
                     "and %s",
                     td_shape_str(t, &a), td_shape_str(e, &b));
-  if (seen.rank == 1 && t->rank > 1 && seen.dim[0] == t->dim[0])
-    while (seen.rank < t->rank) seen.dim[seen.rank++] = 1;
-  else if (seen.rank > 0 && !td_shape_equal(&seen, t))
-    return refuse(&seen, t);
+  if (seen->rank == 1 && t->rank > 1 && seen->dim[0] == t->dim[0])
+    while (seen->rank < t->rank) seen->dim[seen->rank++] = 1;
+  else if (seen->rank > 0 && !td_shape_equal(seen, t))
+    return refuse(seen, t);
+  return NULL;
+}
+
+static td_status *run_select(td_kernel_ctx *c) {
+  td_shape seen;
+  TD_TRY(td_select_check(c, &seen));
   return run(c, &seen);
 }
 

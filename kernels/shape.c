@@ -112,11 +112,14 @@ static const td_op_def ops[] = {
     {0},
 };
 
+/* The result is in host memory, and no element is looked at. */
+#define CPU .device = "CPU", .flags = TD_KERNEL_INLINE
+
 static const td_kernel_def kernels[] = {
-    {.op = "Shape", .device = "CPU", .run = shape_run},
-    {.op = "ShapeN", .device = "CPU", .run = shape_run},
-    {.op = "Size", .device = "CPU", .run = size_run},
-    {.op = "Rank", .device = "CPU", .run = rank_run},
+    {.op = "Shape", .run = shape_run, CPU},
+    {.op = "ShapeN", .run = shape_run, CPU},
+    {.op = "Size", .run = size_run, CPU},
+    {.op = "Rank", .run = rank_run, CPU},
     {0},
 };
 

@@ -2,6 +2,7 @@
  * ClipByValue, Betainc.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/checks.h"
 #include "kernels/cpu.h"
 #include "kernels/num.h"
 #include "kernels/special.h"
@@ -99,26 +100,6 @@ static td_status *merge(const td_shape *const *shapes, td_shape *out) {
   return NULL;
 }
 
-static td_status *run(td_kernel_ctx *c, const ternary_loop *loops,
-                      int64_t grain) {
-  job j = {.dtype = td_in(c, 0)->dtype};
-  const td_shape *shapes[OPERANDS];
-  td_shape shape;
-  td_tensor *y;
-  j.loop = loops[td_is_half(j.dtype) ? TD_FLOAT32 : j.dtype];
-  for (int k = 0; k < OPERANDS; k++) {
-    shapes[k] = &td_in(c, k)->shape;
-    j.in[k] = td_in(c, k)->data;
-    j.size[k] = td_dtype_size(j.dtype);
-  }
-  TD_TRY(merge(shapes, &shape));
-  TD_TRY(td_broadcast_plan(&j.plan, OPERANDS, shapes, &shape));
-  TD_TRY(td_out_forward(c, 0, &shape, 0, 1, &y));
-  j.out = y->data;
-  td_for(c, j.plan.count, grain, piece, &j);
-  return NULL;
-}
-
 /* The bounds follow x, never the other way round. */
 static td_status *check_bounds(const td_shape *x, const td_shape *low,
                                const td_shape *high) {
@@ -131,9 +112,33 @@ static td_status *check_bounds(const td_shape *x, const td_shape *low,
                   td_shape_str(high, &d));
 }
 
+td_status *td_ternary_check(const td_kernel_ctx *c, bool clip,
+                            td_broadcast *plan, td_shape *out) {
+  const td_shape *shapes[OPERANDS];
+  for (int k = 0; k < OPERANDS; k++) shapes[k] = &td_in(c, k)->shape;
+  if (clip) TD_TRY(check_bounds(shapes[0], shapes[1], shapes[2]));
+  TD_TRY(merge(shapes, out));
+  return td_broadcast_plan(plan, OPERANDS, shapes, out);
+}
+
+static td_status *run(td_kernel_ctx *c, const ternary_loop *loops,
+                      int64_t grain) {
+  job j = {.dtype = td_in(c, 0)->dtype};
+  td_shape shape;
+  td_tensor *y;
+  j.loop = loops[td_is_half(j.dtype) ? TD_FLOAT32 : j.dtype];
+  for (int k = 0; k < OPERANDS; k++) {
+    j.in[k] = td_in(c, k)->data;
+    j.size[k] = td_dtype_size(j.dtype);
+  }
+  TD_TRY(td_ternary_check(c, loops == clips, &j.plan, &shape));
+  TD_TRY(td_out_forward(c, 0, &shape, 0, 1, &y));
+  j.out = y->data;
+  td_for(c, j.plan.count, grain, piece, &j);
+  return NULL;
+}
+
 static td_status *run_clip(td_kernel_ctx *c) {
-  TD_TRY(check_bounds(&td_in(c, 0)->shape, &td_in(c, 1)->shape,
-                      &td_in(c, 2)->shape));
   return run(c, clips, TD_GRAIN);
 }
 

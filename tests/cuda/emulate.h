@@ -174,6 +174,22 @@ static inline float __uint_as_float(unsigned u) {
   memcpy(&x, &u, sizeof x);
   return x;
 }
+static inline long long __double_as_longlong(double x) {
+  long long u;
+  memcpy(&u, &x, sizeof u);
+  return u;
+}
+static inline double __longlong_as_double(long long u) {
+  double x;
+  memcpy(&x, &u, sizeof x);
+  return x;
+}
+static inline float __fmul_rn(float x, float y) {
+  return x * y;
+}
+static inline double __dmul_rn(double x, double y) {
+  return x * y;
+}
 static inline float rsqrtf(float x) {
   return 1 / sqrtf(x);
 }
