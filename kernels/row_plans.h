@@ -24,6 +24,31 @@ td_status *td_gather_read(td_kernel_ctx *c, td_gather_plan *p) TD_MUST_USE;
 td_status *td_gather_nd_read(td_kernel_ctx *c, bool *ignore,
                              td_shape *out) TD_MUST_USE;
 
+/* ScatterNd and, `onto` a copy of a tensor, TensorScatterUpdate and kin: n index
+ * vectors of k name rows of `each` elements in `shape`. */
+typedef struct td_scatter_plan {
+  td_shape shape;
+  int k;
+  int64_t n, each;
+  bool ignore;
+} td_scatter_plan;
+td_status *td_scatter_nd_read(td_kernel_ctx *c, bool onto,
+                              td_scatter_plan *p) TD_MUST_USE;
+
+/* UnsortedSegmentSum and kin: `n` rows of `each` elements. */
+typedef struct td_segments_plan {
+  int64_t segments, n, each;
+  td_shape out;
+} td_segments_plan;
+td_status *td_unsorted_read(td_kernel_ctx *c, td_segments_plan *p) TD_MUST_USE;
+/* The shapes of SegmentSum and kin; p->segments and out.dim[0] are not set. */
+td_status *td_sorted_read(td_kernel_ctx *c, td_segments_plan *p) TD_MUST_USE;
+
+/* Where takes no scalars. */
+td_status *td_where_check(const td_shape *s) TD_MUST_USE;
+/* DynamicPartition: of a part, but for its first dimension, which is 0. */
+td_status *td_partition_shape(td_kernel_ctx *c, td_shape *out) TD_MUST_USE;
+
 /* Roll: the first `axes` axes, each moved by `by`, in [0, size). */
 typedef struct td_roll_plan {
   int axes;

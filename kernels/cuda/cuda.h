@@ -114,6 +114,28 @@ td_status *td_cuda_copy_strided(const td_kernel_ctx *c,
                                 const void *from, const void *value,
                                 void *to) TD_MUST_USE;
 
+/* ---- kernels in two halves (halves.c) ------------------------------------ */
+
+enum { TD_CUDA_HELD = 6 };
+
+/* A kernel whose outputs' shapes depend on data: its first half has numbers
+ * computed, its second, once the host knows them, makes the outputs. */
+typedef struct td_cuda_halves {
+  int64_t n;      /* numbers, set by the first half ... */
+  td_tensor told; /* ... which makes this: n of int64 on the device */
+  td_tensor held[TD_CUDA_HELD]; /* what it keeps for the second, released then */
+  const int64_t *number;        /* for the second half */
+} td_cuda_halves;
+
+typedef td_status *(*td_cuda_half)(td_kernel_ctx *c, td_cuda_halves *h);
+
+/* The whole of `start`: first(c, h), then on another thread second(c, h), then
+ * c->done. Both only enqueue work. */
+void td_cuda_in_halves(td_kernel_ctx *c, td_cuda_half first,
+                       td_cuda_half second);
+/* Their `cancel`: they end soon by themselves. */
+void td_cuda_no_cancel(td_kernel_ctx *c);
+
 /* ---- the device (device.c) ----------------------------------------------- */
 
 enum { TD_CUDA_RING = 1024 };
@@ -145,6 +167,8 @@ extern const td_device_factory td_cuda_factory;
 
 /* Makes the device the calling thread's, and opens it when it was not. */
 td_status *td_cuda_enter(td_cuda *d) TD_MUST_USE;
+/* Under the lock: a kernel is about to be enqueued. */
+void td_cuda_note(td_cuda *d, const td_kernel_ctx *c);
 /* The card is lost: all that is under way on it fails. */
 void td_cuda_lose(td_cuda *d, cudaError_t e);
 /* On the events' thread: what kernels up to `number` told of their data. */

@@ -117,8 +117,8 @@ static bool settle(td_device *base, td_settling *of) {
   pthread_mutex_unlock(&d->lock);
   if (settled || td_ok(s)) return settled;
   td_status_release(s);
-  cudaError_t e = cudaStreamSynchronize(
-      td_cuda_stream_of(d->events, TD_CUDA_COMPUTE));
+  cudaError_t e =
+      cudaStreamSynchronize(td_cuda_stream_of(d->events, TD_CUDA_COMPUTE));
   if (e != cudaSuccess) td_cuda_lose(d, e);
   td_cuda_hear(d, number);
   return true;
@@ -126,8 +126,7 @@ static bool settle(td_device *base, td_settling *of) {
 
 /* ---- kernels ------------------------------------------------------------- */
 
-/* Under the lock. */
-static void note(td_cuda *d, const td_kernel_ctx *c) {
+void td_cuda_note(td_cuda *d, const td_kernel_ctx *c) {
   uint64_t number = d->enqueued + 1;
   td_cuda_launch *l = &d->ring[number % TD_CUDA_RING];
   const td_node *n = c->kernel->node;
@@ -154,7 +153,7 @@ static void launch(td_device *base, td_kernel_ctx *c) {
   td_status *s = td_cuda_enter(d);
   if (td_ok(s)) {
     pthread_mutex_lock(&d->lock);
-    note(d, c);
+    td_cuda_note(d, c);
     s = td_kernel_run(c);
     if (d->enqueued % MARK_EVERY == 0) leave_mark(d);
     pthread_mutex_unlock(&d->lock);
@@ -199,9 +198,8 @@ static td_status *choose(td_cuda *d, const td_tensor *from, const td_tensor *to,
           : out     ? cudaMemcpyDeviceToHost
                     : cudaMemcpyHostToDevice;
   if (*stream == TD_CUDA_COMPUTE) return NULL;
-  if (!out &&
-      td_cuda_memory_mark(d->base.memory, to->buffer->data) <=
-          td_cuda_complete(d->events))
+  if (!out && td_cuda_memory_mark(d->base.memory, to->buffer->data) <=
+                  td_cuda_complete(d->events))
     return NULL;
   return td_cuda_order(d->events, TD_CUDA_COMPUTE, *stream);
 }
