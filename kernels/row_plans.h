@@ -49,6 +49,23 @@ td_status *td_where_check(const td_shape *s) TD_MUST_USE;
 /* DynamicPartition: of a part, but for its first dimension, which is 0. */
 td_status *td_partition_shape(td_kernel_ctx *c, td_shape *out) TD_MUST_USE;
 
+/* TopK, TopKV2 and, with k = 1, NthElement: of rows of n elements the first k,
+ * from place `first` of the order on; the outputs are made. */
+typedef struct td_top_plan {
+  int64_t n, k, first;
+  bool smallest; /* the smallest come first, of equal ones the last */
+  td_tensor *values, *indices; /* NULL: there are no indices */
+} td_top_plan;
+td_status *td_top_read(td_kernel_ctx *c, td_top_plan *p) TD_MUST_USE;
+td_status *td_nth_read(td_kernel_ctx *c, td_top_plan *p) TD_MUST_USE;
+
+/* InTopK: the output is made. */
+typedef struct td_in_top_plan {
+  int64_t rows, classes, k;
+  td_tensor *y;
+} td_in_top_plan;
+td_status *td_in_top_read(td_kernel_ctx *c, td_in_top_plan *p) TD_MUST_USE;
+
 /* Roll: the first `axes` axes, each moved by `by`, in [0, size). */
 typedef struct td_roll_plan {
   int axes;

@@ -178,12 +178,19 @@ RANGE(uint64_t, 0, UINT64_MAX)
 template <class A> constexpr bool is_complex = false;
 template <class R> constexpr bool is_complex<td_complex<R>> = true;
 
+double largest_float(td_dtype t) {
+  if (t == TD_FLOAT16) return 65504;
+  if (t == TD_BFLOAT16) return 0x1.fep127;
+  return t == TD_FLOAT32 ? (double)FLT_MAX : DBL_MAX;
+}
+
 /* The largest finite number; of integers, the largest. */
 template <class A> A largest(td_dtype t) {
-  if (t == TD_FLOAT16) return (A)65504.0f;
-  if (t == TD_BFLOAT16) return (A)0x1.fep127f;
-  if (t == TD_FLOAT32) return (A)FLT_MAX;
-  return t == TD_FLOAT64 ? (A)DBL_MAX : range<A>::highest();
+  if constexpr ((A)0.5f == (A)0) {
+    return range<A>::highest();
+  } else {
+    return (A)largest_float(t);
+  }
 }
 
 template <class A>

@@ -113,6 +113,16 @@ inline void td_sort_use(td_cuda_sorting *s, int which) {
   s->items = td_cuda_at<int64_t>(&s->held[which][1]);
 }
 
+/* Which of the two the keys are in. */
+inline int td_sort_now(const td_cuda_sorting *s) {
+  return s->keys == td_cuda_at<uint64_t>(&s->held[1][0]);
+}
+
+/* Once more, by other keys: those of s->items, which are to be filled again. */
+inline void td_cuda_sort_again(td_cuda_sorting *s, int bits) {
+  s->bits = bits;
+}
+
 /* Room for n keys and items, to be filled. End it with td_cuda_sort_drop, also
  * when it failed. */
 inline td_status *td_cuda_sort_new(td_kernel_ctx *c, int64_t n, int bits,
@@ -138,7 +148,7 @@ inline td_status *td_cuda_sort(td_kernel_ctx *c, td_cuda_sorting *s) {
   int64_t tiles = s->n / TD_SORT_TILE + (s->n % TD_SORT_TILE != 0);
   int64_t *counts = td_cuda_at<int64_t>(&s->counts);
   int64_t *places = td_cuda_at<int64_t>(&s->places);
-  int now = 0;
+  int now = td_sort_now(s);
   if (s->n == 0) return nullptr;
   for (int shift = 0; shift < s->bits; shift += TD_SORT_BITS, now = 1 - now) {
     td_sort_use(s, now);
