@@ -184,17 +184,24 @@ static td_status *put_rows(td_kernel_ctx *c, int n, int64_t each, td_array *y) {
   return td_array_done(c, 0, y);
 }
 
-static td_status *stitch_run(td_kernel_ctx *c) {
+td_status *td_stitch_shape(td_kernel_ctx *c, td_shape *out) {
   int n = c->n_in / 2;
-  td_shape shape = td_shape_unknown();
-  td_array y;
   int64_t rows;
+  *out = td_shape_unknown();
   for (int i = 0; i < n; i++)
-    TD_TRY(join_rest(i, &td_in(c, i)->shape, &td_in(c, n + i)->shape, &shape));
+    TD_TRY(join_rest(i, &td_in(c, i)->shape, &td_in(c, n + i)->shape, out));
   TD_TRY(count_rows(c, n, &rows));
-  shape.dim[0] = rows;
+  out->dim[0] = rows;
+  return td_array_count(out, NULL);
+}
+
+static td_status *stitch_run(td_kernel_ctx *c) {
+  td_shape shape;
+  td_array y;
+  TD_TRY(td_stitch_shape(c, &shape));
   TD_TRY(td_array_out(c, 0, &shape, &y));
-  td_status *s = put_rows(c, n, td_shape_span(&shape, 1, shape.rank), &y);
+  td_status *s =
+      put_rows(c, c->n_in / 2, td_shape_span(&shape, 1, shape.rank), &y);
   td_array_drop(&y);
   return s;
 }

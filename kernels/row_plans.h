@@ -66,6 +66,26 @@ typedef struct td_in_top_plan {
 } td_in_top_plan;
 td_status *td_in_top_read(td_kernel_ctx *c, td_in_top_plan *p) TD_MUST_USE;
 
+/* ReverseSequence: its axes and lengths are checked. */
+td_status *td_reverse_sequence_read(td_kernel_ctx *c, int *seq,
+                                    int *batch) TD_MUST_USE;
+/* DynamicStitch: of the result; its indices are checked. */
+td_status *td_stitch_shape(td_kernel_ctx *c, td_shape *out) TD_MUST_USE;
+
+/* ExtractImagePatches, along height and width; out: of the result. */
+typedef struct td_patches_plan {
+  int64_t in[2], out[2], window[2], stride[2], rate[2], before[2];
+  int64_t channels;
+  td_shape shape;
+} td_patches_plan;
+td_status *td_patches_read(td_kernel_ctx *c, td_patches_plan *p) TD_MUST_USE;
+
+/* LowerBound, UpperBound. */
+td_status *td_bound_check(const td_kernel_ctx *c) TD_MUST_USE;
+/* Bucketize: its boundaries. */
+td_status *td_bucketize_read(const td_kernel_ctx *c, const float **boundaries,
+                             int *n) TD_MUST_USE;
+
 /* Roll: the first `axes` axes, each moved by `by`, in [0, size). */
 typedef struct td_roll_plan {
   int axes;
