@@ -217,8 +217,14 @@ static const td_op_def ops[] = {
 };
 
 static const td_kernel_def kernels[] = {
-    {.op = "BroadcastArgs", .device = "CPU", .run = args_run},
-    {.op = "BroadcastGradientArgs", .device = "CPU", .run = gradient_run},
+    {.op = "BroadcastArgs",
+     .device = "CPU",
+     .run = args_run,
+     .flags = TD_KERNEL_INLINE},
+    {.op = "BroadcastGradientArgs",
+     .device = "CPU",
+     .run = gradient_run,
+     .flags = TD_KERNEL_INLINE},
     {.op = "BroadcastTo", .device = "CPU", .run = to_run},
     {0},
 };

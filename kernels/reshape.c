@@ -233,9 +233,18 @@ static const td_op_def ops[] = {
 };
 
 static const td_kernel_def kernels[] = {
-    {.op = "Reshape", .device = "CPU", .run = reshape_run},
-    {.op = "ExpandDims", .device = "CPU", .run = expand_run},
-    {.op = "Squeeze", .device = "CPU", .run = squeeze_run},
+    {.op = "Reshape",
+     .device = "CPU",
+     .run = reshape_run,
+     .flags = TD_KERNEL_INLINE},
+    {.op = "ExpandDims",
+     .device = "CPU",
+     .run = expand_run,
+     .flags = TD_KERNEL_INLINE},
+    {.op = "Squeeze",
+     .device = "CPU",
+     .run = squeeze_run,
+     .flags = TD_KERNEL_INLINE},
     {0},
 };
 

@@ -113,10 +113,16 @@ static const td_op_def ops[] = {
 };
 
 static const td_kernel_def kernels[] = {
-    {.op = "Shape", .device = "CPU", .run = shape_run},
-    {.op = "ShapeN", .device = "CPU", .run = shape_run},
-    {.op = "Size", .device = "CPU", .run = size_run},
-    {.op = "Rank", .device = "CPU", .run = rank_run},
+    {.op = "Shape",
+     .device = "CPU",
+     .run = shape_run,
+     .flags = TD_KERNEL_INLINE},
+    {.op = "ShapeN",
+     .device = "CPU",
+     .run = shape_run,
+     .flags = TD_KERNEL_INLINE},
+    {.op = "Size", .device = "CPU", .run = size_run, .flags = TD_KERNEL_INLINE},
+    {.op = "Rank", .device = "CPU", .run = rank_run, .flags = TD_KERNEL_INLINE},
     {0},
 };
 

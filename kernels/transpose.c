@@ -202,7 +202,10 @@ static const td_op_def ops[] = {
 static const td_kernel_def kernels[] = {
     {.op = "Transpose", .device = "CPU", .run = td_moves_transpose},
     {.op = "ConjugateTranspose", .device = "CPU", .run = conjugate_run},
-    {.op = "InvertPermutation", .device = "CPU", .run = invert_run},
+    {.op = "InvertPermutation",
+     .device = "CPU",
+     .run = invert_run,
+     .flags = TD_KERNEL_INLINE},
     {0},
 };
 
