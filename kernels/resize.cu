@@ -1,8 +1,8 @@
 /* resize.cu - ResizeNearestNeighbor, ResizeBilinear and their gradients on a
  * card.
  *
- * A place is found by the same steps as on the host, none of them fused, so that
- * no pixel lies elsewhere. Backward a thread makes an element of the picture:
+ * A place is found by the same steps as on the host, none of them fused, so
+ * that no pixel lies elsewhere. Backward a thread makes an element of the picture:
  * which places of the result have come from it is a span of rows and one of
  * columns, found by halving; it adds what they say in their order, in double.
  *
@@ -78,7 +78,8 @@ struct by_low {
 };
 
 /* The first place of the result that is at `pixel` or behind it. */
-template <class F> __device__ inline int64_t first(const axis &a, int64_t pixel) {
+template <class F>
+__device__ inline int64_t first(const axis &a, int64_t pixel) {
   int64_t low = 0, high = a.out;
   while (low < high) {
     int64_t mid = low + (high - low) / 2;
@@ -195,7 +196,8 @@ __global__ void bilinear(int64_t n, axis h, axis w, int64_t channels,
   TD_EACH(i, n) {
     element e = element_of(i, h.out, w.out, channels);
     span y = between(h, e.y), x = between(w, e.x);
-    int64_t top = (e.b * h.in + y.low) * w.in, low = (e.b * h.in + y.high) * w.in;
+    int64_t top = (e.b * h.in + y.low) * w.in;
+    int64_t low = (e.b * h.in + y.high) * w.in;
     float a = (float)td_num<T>::load(from[(top + x.low) * channels + e.ch]);
     float b = (float)td_num<T>::load(from[(top + x.high) * channels + e.ch]);
     float d = (float)td_num<T>::load(from[(low + x.low) * channels + e.ch]);

@@ -1,9 +1,9 @@
-/* row_maps.cu - ops whose result is the rows of the input in another order, on a
- * card: Roll, MirrorPad and its gradient, SpaceToBatch, BatchToSpace and their ND
- * forms; and MatrixBandPart, which keeps elements or not.
+/* row_maps.cu - ops whose result is the rows of the input in another order, on
+ * a card: Roll, MirrorPad and its gradient, SpaceToBatch, BatchToSpace and
+ * their ND forms; and MatrixBandPart, which keeps elements or not.
  *
- * What row_plans.h reads is an argument of the kernel; each thread finds the row
- * of its element.
+ * What row_plans.h reads is an argument of the kernel; each thread finds the
+ * row of its element.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/array.h"

@@ -24,8 +24,8 @@ td_status *td_gather_read(td_kernel_ctx *c, td_gather_plan *p) TD_MUST_USE;
 td_status *td_gather_nd_read(td_kernel_ctx *c, bool *ignore,
                              td_shape *out) TD_MUST_USE;
 
-/* ScatterNd and, `onto` a copy of a tensor, TensorScatterUpdate and kin: n index
- * vectors of k name rows of `each` elements in `shape`. */
+/* ScatterNd and, `onto` a copy of a tensor, TensorScatterUpdate and kin: n
+ * index vectors of k name rows of `each` elements in `shape`. */
 typedef struct td_scatter_plan {
   td_shape shape;
   int k;

@@ -2,8 +2,8 @@
  *
  * The items are sorted by the row they go to, those of one row in their order,
  * so that each element of the result is made by one thread from first to last:
- * the same bits in every run, and mostly those of the CPU. Halves are reduced in
- * float and rounded once.
+ * the same bits in every run, and mostly those of the CPU. Halves are reduced
+ * in float and rounded once.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/cuda/element.cuh"

@@ -46,7 +46,8 @@ td_status *scatter(td_kernel_ctx *c, bool onto, const td_scatter_plan *p,
   for (int j = 0; j < f.k; j++) f.size[j] = p->shape.dim[j];
   f.index = td_cuda_at<const I>(td_in(c, at));
   f.ignore = p->ignore;
-  f.report = td_cuda_report_of(c, "an index is %lld, which is not in [0, %lld)");
+  f.report =
+      td_cuda_report_of(c, "an index is %lld, which is not in [0, %lld)");
   r.op = op;
   r.n = p->n;
   r.each = p->each;

@@ -1,8 +1,8 @@
 /* topk.cu - TopK, NthElement, InTopK on a card.
  *
  * Rows are ordered by two stable sorts: all elements by value, the largest
- * first, then by row; so equal ones stay in the order of their indices. A NaN is
- * the least of all, -0 is 0.
+ * first, then by row; so equal ones stay in the order of their indices. A NaN
+ * is the least of all, -0 is 0.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/cuda/element.cuh"

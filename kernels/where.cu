@@ -1,5 +1,5 @@
-/* where.cu - Where, DynamicPartition and SegmentSum and kin on a card: ops whose
- * shapes depend on data, in two halves (halves.c).
+/* where.cu - Where, DynamicPartition and SegmentSum and kin on a card: ops
+ * whose shapes depend on data, in two halves (halves.c).
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/cuda/element.cuh"

@@ -123,7 +123,7 @@ enum { TD_CUDA_HELD = 6 };
 typedef struct td_cuda_halves {
   int64_t n;      /* numbers, set by the first half ... */
   td_tensor told; /* ... which makes this: n of int64 on the device */
-  td_tensor held[TD_CUDA_HELD]; /* what it keeps for the second, released then */
+  td_tensor held[TD_CUDA_HELD]; /* kept for the second, released then */
   const int64_t *number;        /* for the second half */
 } td_cuda_halves;
 

@@ -1,5 +1,5 @@
-/* row_reduce.cuh - row_reduce.h on a card: rows that go to one row of the result
- * are reduced there, in the order of the input.
+/* row_reduce.cuh - row_reduce.h on a card: rows that go to one row of the
+ * result are reduced there, in the order of the input.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_CUDA_ROW_REDUCE_CUH

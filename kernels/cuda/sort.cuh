@@ -1,8 +1,8 @@
 /* sort.cuh - numbers put in order on a card, those that are equal in the order
  * in which they were.
  *
- *   td_cuda_sort_new(c, n, bits, &s); fill s.keys, s.items; td_cuda_sort(c, &s);
- *   ... s.keys, s.items ...; td_cuda_sort_drop(&s);
+ *   td_cuda_sort_new(c, n, bits, &s); fill s.keys, s.items;
+ *   td_cuda_sort(c, &s); ... s.keys, s.items ...; td_cuda_sort_drop(&s);
  *
  * Keys are 64 bits, of which the lowest `bits` count; with each goes an item, a
  * number. Four bits a round: tiles count their digits, running sums tell where
