@@ -2,9 +2,10 @@
  * card.
  *
  * A place is found by the same steps as on the host, none of them fused, so
- * that no pixel lies elsewhere. Backward a thread makes an element of the picture:
- * which places of the result have come from it is a span of rows and one of
- * columns, found by halving; it adds what they say in their order, in double.
+ * that no pixel lies elsewhere. Backward a thread makes an element of the
+ * picture: which places of the result have come from it is a span of rows and
+ * one of columns, found by halving; it adds what they say in their order, in
+ * double.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/cuda/element.cuh"

@@ -44,16 +44,20 @@ return {
   {"Transpose", dtypes = {"float32", "uint8"}, shapes = {
     {{3, 17, 33}, ints(2, 1, 0)}, {{3, 17, 33}, ints(0, 2, 1)},
     {{3, 17, 33}, ints(1, 0, 2)}, {{2, 9, 11, 16}, ints(0, 3, 1, 2)},
-    {{2, 9, 11, 16}, ints(0, 2, 3, 1)}, {{4, 5, 6, 7, 8}, ints(4, 2, 0, 3, 1)}}},
+    {{2, 9, 11, 16}, ints(0, 2, 3, 1)},
+    {{4, 5, 6, 7, 8}, ints(4, 2, 0, 3, 1)}}},
   {"ConjugateTranspose", dtypes = {"complex64", "complex128", "float32"},
     shapes = one},
   {"Slice", dtypes = sizes, shapes = {
     {{40}, ints(3), ints(31)}, {{9, 33}, ints(1, 2), ints(7, 29)},
-    {{9, 33}, ints(2, 0), ints(3, 33)}, {{5, 6, 7}, ints(1, 2, 3), ints(-1, 0, 2)},
+    {{9, 33}, ints(2, 0), ints(3, 33)},
+    {{5, 6, 7}, ints(1, 2, 3), ints(-1, 0, 2)},
     {{5000}, ints(3), ints(4800)}}},
   {"StridedSlice", dtypes = sizes, shapes = {
-    {{40}, ints(38), ints(1), ints(-3)}, {{9, 33}, ints(8, 1), ints(0, 30), ints(-2, 2)},
-    {{9, 33}, ints(0, 32), ints(9, 0), ints(1, -1)}, {{0, 3}, ints(0, 0), ints(0, 3), ints(1, 1)}}},
+    {{40}, ints(38), ints(1), ints(-3)},
+    {{9, 33}, ints(8, 1), ints(0, 30), ints(-2, 2)},
+    {{9, 33}, ints(0, 32), ints(9, 0), ints(1, -1)},
+    {{0, 3}, ints(0, 0), ints(0, 3), ints(1, 1)}}},
   {"StridedSliceGrad", dtypes = sizes, shapes = {
     {ints(40), ints(38), ints(1), ints(-3), {13}},
     {ints(9, 33), ints(8, 1), ints(0, 30), ints(-2, 2), {4, 15}}}},
@@ -62,7 +66,8 @@ return {
     {{33}, {value = {{3, 1}}, dtype = "int32"}},
     {{5, 31}, {value = {{0, 1}, {2, 3}}, dtype = "int32"}},
     {{2, 3, 5}, {value = {{1, 0}, {0, 0}, {4, 5}}, dtype = "int32"}}}},
-  {"MirrorPad", dtypes = sizes, attrs = {{mode = "REFLECT"}, {mode = "SYMMETRIC"}},
+  {"MirrorPad", dtypes = sizes,
+    attrs = {{mode = "REFLECT"}, {mode = "SYMMETRIC"}},
     shapes = {{{33}, {value = {{3, 1}}, dtype = "int32"}},
       {{5, 31}, {value = {{0, 1}, {2, 3}}, dtype = "int32"}},
       {{4, 3, 5}, {value = {{1, 2}, {0, 0}, {0, 0}}, dtype = "int32"}}}},
@@ -99,14 +104,16 @@ return {
   {"MatrixSetDiag", dtypes = sizes, shapes = {{{33, 31}, {31}},
     {{3, 7, 9}, {3, 7}}}},
   {"Gather", dtypes = sizes, shapes = {{{50}, below(50, 33)},
-    {{7, 31}, below(7, 40)}, {{9, 3, 5}, below(9, 1)}, {{300, 16}, below(300, 257)}}},
+    {{7, 31}, below(7, 40)}, {{9, 3, 5}, below(9, 1)},
+    {{300, 16}, below(300, 257)}}},
   {"GatherV2", dtypes = sizes, shapes = {{{7, 31}, below(31, 40), int(1)},
     {{4, 9, 3}, below(9, 12, 3), int(1)}}},
   {"GatherNd", dtypes = sizes, shapes = {{{9, 8, 5}, below(8, 40, 2)},
     {{9, 8}, below(8, 66, 2)}, {{50}, below(50, 33, 1)}}},
   {"ScatterNd", dtypes = numbers, units = 8, shapes = {
     {below(8, 40, 2), {20, 5}, ints(9, 8, 5)},
-    {below(50, 133, 1), {133}, ints(50)}, {below(3, 2100, 1), {2100, 3}, ints(4, 3)}}},
+    {below(50, 133, 1), {133}, ints(50)},
+    {below(3, 2100, 1), {2100, 3}, ints(4, 3)}}},
   {"TensorScatterUpdate", dtypes = sizes, shapes = {
     {{9, 8, 5}, below(8, 40, 2), {20, 5}}, {{50}, below(50, 133, 1), {133}}}},
   {"TensorScatterAdd", dtypes = numbers, units = 8, shapes = {
@@ -126,20 +133,24 @@ return {
   {"UnsortedSegmentMin", dtypes = reals, special = true, shapes = {
     {{133}, below(20, 133), int(25)}}},
   {"SegmentSum", dtypes = numbers, units = 8, shapes = {
-    {{133}, sorted(20, 133)}, {{257, 33}, sorted(9, 257)}, {{1, 5}, sorted(3, 1)}}},
+    {{133}, sorted(20, 133)}, {{257, 33}, sorted(9, 257)},
+    {{1, 5}, sorted(3, 1)}}},
   {"SegmentMean", dtypes = {"float32", "half", "float64"}, units = 8, shapes = {
     {{133}, sorted(20, 133)}, {{257, 33}, sorted(9, 257)}}},
   {"SegmentMax", dtypes = numbers, special = true, shapes = {
     {{133}, sorted(20, 133)}, {{257, 33}, sorted(9, 257)}}},
-  {"Where", dtypes = {"bool", "float32", "int8", "complex64"}, low = 0, high = 2,
+  {"Where", dtypes = {"bool", "float32", "int8", "complex64"},
+    low = 0, high = 2,
     special = true, shapes = {{{0}}, {{1}}, {{33}}, {{2049}}, {{5, 31, 3}}}},
   {"DynamicPartition", dtypes = sizes, attrs = {num_partitions = 5}, shapes = {
     {{33}, below(5, 33)}, {{2100, 3}, below(4, 2100)}}},
   {"TopKV2", dtypes = reals, special = true, shapes = {{{33}, int(33)},
-    {{9, 31}, int(3)}, {{2, 2100}, int(5)}, {{3, 1}, int(1)}, {{2, 5}, int(0)}}},
+    {{9, 31}, int(3)}, {{2, 2100}, int(5)}, {{3, 1}, int(1)},
+    {{2, 5}, int(0)}}},
   {"NthElement", dtypes = reals, attrs = {{reverse = true}, {reverse = false}},
     shapes = {{{33}, int(7)}, {{9, 31}, int(30)}}},
-  {"InTopK", special = true, attrs = {k = 3}, shapes = {{{33, 10}, below(10, 33)},
+  {"InTopK", special = true, attrs = {k = 3},
+    shapes = {{{33, 10}, below(10, 33)},
     {{3, 257}, below(257, 3)}, {{1, 1}, below(1, 1)}}},
   {"ResizeNearestNeighbor", dtypes = {"float32", "uint8", "half"},
     attrs = {{}, {align_corners = true}, {half_pixel_centers = true}},
@@ -160,5 +171,6 @@ return {
     shapes = {{{2, 7, 9, 3}}, {{1, 8, 31, 1}}}},
   {"LowerBound", dtypes = {"int32", "float64"}, shapes = {{{1, 1}, {1, 33}}}},
   {"Bucketize", dtypes = {"float32", "float64", "int32", "int64"},
-    attrs = {boundaries = {-2.5, -1, 0, 0.5, 2}}, shapes = {{{0}}, {{33}}, {{9, 31}}}},
+    attrs = {boundaries = {-2.5, -1, 0, 0.5, 2}}, shapes = {{{0}}, {{33}},
+    {{9, 31}}}},
 }
