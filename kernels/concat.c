@@ -318,7 +318,10 @@ static const td_op_def ops[] = {
 static const td_kernel_def kernels[] = {
     {.op = "ConcatV2", .device = "CPU", .run = td_moves_concat_v2},
     {.op = "Concat", .device = "CPU", .run = td_moves_concat},
-    {.op = "ConcatOffset", .device = "CPU", .run = offset_run},
+    {.op = "ConcatOffset",
+     .device = "CPU",
+     .run = offset_run,
+     .flags = TD_KERNEL_INLINE},
     {.op = "Pack", .device = "CPU", .run = td_moves_pack},
     {0},
 };

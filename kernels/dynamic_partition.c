@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/cost.h"
 #include "kernels/row_gather.h"
+#include "kernels/row_plans.h"
 #include "kernels/array.h"
 
 #include <string.h>
@@ -81,11 +82,16 @@ static td_status *put_part(td_kernel_ctx *c, const td_array *x, int i,
   return s;
 }
 
+td_status *td_partition_shape(td_kernel_ctx *c, td_shape *out) {
+  return rows_shape("partitions", &td_in(c, 0)->shape, &td_in(c, 1)->shape, 0,
+                    out);
+}
+
 static td_status *partition_with(td_kernel_ctx *c, deal *d) {
   const td_tensor *data = td_in(c, 0), *partitions = td_in(c, 1);
   td_shape shape;
   td_array x;
-  TD_TRY(rows_shape("partitions", &data->shape, &partitions->shape, 0, &shape));
+  TD_TRY(td_partition_shape(c, &shape));
   TD_TRY(deal_rows(partitions, c->n_out, d));
   TD_TRY(td_array_in(data, &x));
   td_status *s = NULL;
@@ -178,17 +184,24 @@ static td_status *put_rows(td_kernel_ctx *c, int n, int64_t each, td_array *y) {
   return td_array_done(c, 0, y);
 }
 
-static td_status *stitch_run(td_kernel_ctx *c) {
+td_status *td_stitch_shape(td_kernel_ctx *c, td_shape *out) {
   int n = c->n_in / 2;
-  td_shape shape = td_shape_unknown();
-  td_array y;
   int64_t rows;
+  *out = td_shape_unknown();
   for (int i = 0; i < n; i++)
-    TD_TRY(join_rest(i, &td_in(c, i)->shape, &td_in(c, n + i)->shape, &shape));
+    TD_TRY(join_rest(i, &td_in(c, i)->shape, &td_in(c, n + i)->shape, out));
   TD_TRY(count_rows(c, n, &rows));
-  shape.dim[0] = rows;
+  out->dim[0] = rows;
+  return td_array_count(out, NULL);
+}
+
+static td_status *stitch_run(td_kernel_ctx *c) {
+  td_shape shape;
+  td_array y;
+  TD_TRY(td_stitch_shape(c, &shape));
   TD_TRY(td_array_out(c, 0, &shape, &y));
-  td_status *s = put_rows(c, n, td_shape_span(&shape, 1, shape.rank), &y);
+  td_status *s =
+      put_rows(c, c->n_in / 2, td_shape_span(&shape, 1, shape.rank), &y);
   td_array_drop(&y);
   return s;
 }

@@ -33,8 +33,8 @@ td_status *gather(td_kernel_ctx *c, const td_gather_plan *p, td_tensor *y) {
                    td_cuda_at<const I>(td_in(c, 1)),
                    td_cuda_report_of(c, "an index is %lld, which is not in "
                                         "[0, %lld)")};
-  return td_cuda_rows(c, f, count / p->inner, p->inner * size, td_in(c, 0)->data,
-                      y->data);
+  return td_cuda_rows(c, f, count / p->inner, p->inner * size,
+                      td_in(c, 0)->data, y->data);
 }
 
 td_status *gather_run(td_kernel_ctx *c) {
@@ -87,7 +87,8 @@ td_status *gather_nd(td_kernel_ctx *c, bool ignore, td_tensor *y) {
   for (int j = 0; j < f.k; j++) f.size[j] = of->dim[j];
   f.index = td_cuda_at<const I>(td_in(c, 1));
   f.ignore = ignore;
-  f.report = td_cuda_report_of(c, "an index is %lld, which is not in [0, %lld)");
+  f.report =
+      td_cuda_report_of(c, "an index is %lld, which is not in [0, %lld)");
   int64_t each = td_shape_span(of, f.k, of->rank);
   return td_cuda_rows(c, f, td_shape_span(s, 0, s->rank - 1),
                       each * (int64_t)td_dtype_size(y->dtype),

@@ -7,6 +7,7 @@
 #include "kernels/array.h"
 #include "kernels/cost.h"
 #include "kernels/cpu.h"
+#include "kernels/row_plans.h"
 #include "kernels/sliding_window.h"
 
 typedef struct job {
@@ -90,30 +91,52 @@ static void copy_rows(void *arg, int64_t begin, int64_t end) {
   }
 }
 
-static td_status *run(td_kernel_ctx *c) {
+static td_status *read_job(td_kernel_ctx *c, job *j, td_shape *shape) {
   const td_node *n = td_ctx_node(c);
   const td_tensor *x = td_in(c, 0);
   td_shape_text text;
-  job j = {.from = x->data};
   int64_t depth;
-  td_tensor *y;
   if (x->shape.rank != 4)
     return td_error(TD_INVALID_ARGUMENT,
                     "images must be {batch, height, width, channels}, not %s",
                     td_shape_str(&x->shape, &text));
   TD_TRY(set_job(&x->shape, td_node_attr(n, "ksizes"),
                  td_node_attr(n, "strides"), td_node_attr(n, "rates"),
-                 td_node_string(n, "padding"), &j));
-  TD_TRY(depth_of(&j, &depth));
-  td_shape shape =
-      td_shape_of(4, (int64_t[]){x->shape.dim[0], j.y.out, j.x.out, depth});
-  TD_TRY(td_array_count(&shape, NULL));
+                 td_node_string(n, "padding"), j));
+  TD_TRY(depth_of(j, &depth));
+  *shape =
+      td_shape_of(4, (int64_t[]){x->shape.dim[0], j->y.out, j->x.out, depth});
+  return td_array_count(shape, NULL);
+}
+
+td_status *td_patches_read(td_kernel_ctx *c, td_patches_plan *p) {
+  job j = {0};
+  TD_TRY(read_job(c, &j, &p->shape));
+  const td_sliding_window *at[] = {&j.y, &j.x};
+  for (int k = 0; k < 2; k++) {
+    p->in[k] = at[k]->in;
+    p->out[k] = at[k]->out;
+    p->window[k] = at[k]->window;
+    p->stride[k] = at[k]->stride;
+    p->rate[k] = at[k]->rate;
+    p->before[k] = at[k]->before;
+  }
+  p->channels = j.channels;
+  return NULL;
+}
+
+static td_status *run(td_kernel_ctx *c) {
+  const td_tensor *x = td_in(c, 0);
+  job j = {.from = x->data};
+  td_shape shape;
+  td_tensor *y;
+  TD_TRY(read_job(c, &j, &shape));
   TD_TRY(td_out(c, 0, &shape, &y));
   if (td_tensor_count(y) == 0) return NULL;
   j.to = y->data;
   j.pixel = (size_t)j.channels * td_dtype_size(x->dtype);
-  td_for(c, x->shape.dim[0] * j.y.out, td_grain_of(j.x.out * depth), copy_rows,
-         &j);
+  td_for(c, x->shape.dim[0] * j.y.out, td_grain_of(j.x.out * shape.dim[3]),
+         copy_rows, &j);
   return NULL;
 }
 

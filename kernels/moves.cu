@@ -8,6 +8,28 @@
 
 namespace {
 
+/* ---- ConjugateTranspose -------------------------------------------------- */
+
+/* The imaginary parts of n complex numbers. */
+template <class R> __global__ void negate_odd(int64_t n, R *x) {
+  TD_EACH(i, n) x[2 * i + 1] = -x[2 * i + 1];
+}
+
+td_status *conjugate_run(td_kernel_ctx *c) {
+  td_dtype dtype = td_in(c, 0)->dtype;
+  TD_TRY(td_moves_permute(c, td_dtype_is_complex(dtype)));
+  const td_tensor *y = &c->out[0];
+  int64_t n = td_tensor_count(y);
+  if (!td_dtype_is_complex(dtype) || n == 0) return nullptr;
+  if (dtype == TD_COMPLEX64)
+    return TD_LAUNCH(c, (negate_odd<float>), td_cuda_grid(c, n), TD_CUDA_BLOCK,
+                     0, n, td_cuda_at<float>(y));
+  return TD_LAUNCH(c, (negate_odd<double>), td_cuda_grid(c, n), TD_CUDA_BLOCK,
+                   0, n, td_cuda_at<double>(y));
+}
+
+/* ---- tables -------------------------------------------------------------- */
+
 #define MOVE(op_, name)                                                        \
   {.op = op_,                                                                  \
    .device = "CUDA",                                                           \
@@ -27,6 +49,10 @@ const td_kernel_def kernels[] = {
     MOVE("Pad", pad),
     MOVE("PadV2", pad_v2),
     MOVE("Transpose", transpose),
+    {.op = "ConjugateTranspose",
+     .device = "CUDA",
+     .types = "T=" TD_CUDA_PLAIN,
+     .run = conjugate_run},
     MOVE("Tile", tile),
     MOVE("ReverseV2", reverse),
     MOVE("SpaceToDepth", space_to_depth),

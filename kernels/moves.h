@@ -42,5 +42,8 @@ TD_MOVES(update_slice);
 TD_MOVES(assign_slice); /* its row locks "ref" */
 #undef TD_MOVES
 
+/* Transpose; a copy in any case when `copied`. */
+td_status *td_moves_permute(td_kernel_ctx *c, bool copied) TD_MUST_USE;
+
 TD_END
 #endif

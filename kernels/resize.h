@@ -33,6 +33,10 @@ td_status *td_resize_read_grad(const td_kernel_ctx *c, const td_shape *grads,
                                const td_shape *picture, td_resize *r,
                                td_shape *shape) TD_MUST_USE;
 
+/* Of ResizeNearestNeighborGrad; *none: there are no gradients, all is zero. */
+td_status *td_resize_read_nearest_grad(const td_kernel_ctx *c, td_resize *r,
+                                       td_shape *shape, bool *none) TD_MUST_USE;
+
 /* Where place i lies in the source. */
 static inline float td_resize_at(const td_resize *r, float scale, int64_t i) {
   return r->half ? ((float)i + 0.5f) * scale - 0.5f : (float)i * scale;

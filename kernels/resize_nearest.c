@@ -109,29 +109,38 @@ static td_status *grad_infer(td_infer *c) {
   return NULL;
 }
 
-static td_status *zeros(td_kernel_ctx *c, const td_shape *shape) {
-  td_tensor *dx;
+static td_status *check_size(const td_shape *shape) {
   if (shape->dim[1] < 1 || shape->dim[2] < 1)
     return td_error(TD_INVALID_ARGUMENT, "size must be of 1 pixel or more");
-  TD_TRY(td_array_count(shape, NULL));
-  TD_TRY(td_out(c, 0, shape, &dx));
-  memset(dx->data, 0, td_tensor_bytes(dx));
-  return NULL;
+  return td_array_count(shape, NULL);
+}
+
+td_status *td_resize_read_nearest_grad(const td_kernel_ctx *c, td_resize *r,
+                                       td_shape *shape, bool *none) {
+  const td_tensor *g = td_in(c, 0);
+  td_small size;
+  *shape = g->shape;
+  TD_TRY(td_operand_ints(td_in(c, 1), "size", &size));
+  if (size.rank != 1 || size.count != 2)
+    return td_error(TD_INVALID_ARGUMENT, "size must be {height, width}");
+  if (shape->rank == 4) shape->dim[1] = size.at[0], shape->dim[2] = size.at[1];
+  *none = shape->rank == 4 && td_tensor_count(g) == 0;
+  if (*none) return check_size(shape);
+  return td_resize_read_grad(c, &g->shape, shape, r, shape);
 }
 
 static td_status *run_grad(td_kernel_ctx *c) {
   const td_tensor *g = td_in(c, 0);
   grad_job q = {.j = {.from = g->data, .dtype = g->dtype}};
-  td_small size;
-  td_shape shape = g->shape;
+  td_shape shape;
   td_tensor *dx, sums = {0};
-  TD_TRY(td_operand_ints(td_in(c, 1), "size", &size));
-  if (size.rank != 1 || size.count != 2)
-    return td_error(TD_INVALID_ARGUMENT, "size must be {height, width}");
-  if (shape.rank == 4) shape.dim[1] = size.at[0], shape.dim[2] = size.at[1];
-  if (shape.rank == 4 && td_tensor_count(g) == 0) return zeros(c, &shape);
-  TD_TRY(td_resize_read_grad(c, &g->shape, &shape, &q.j.r, &shape));
+  bool none = false;
+  TD_TRY(td_resize_read_nearest_grad(c, &q.j.r, &shape, &none));
   TD_TRY(td_out(c, 0, &shape, &dx));
+  if (none) {
+    memset(dx->data, 0, td_tensor_bytes(dx));
+    return NULL;
+  }
   TD_TRY(td_temp(c, TD_FLOAT64, &shape, &sums));
   q.j.to = dx->data, q.sums = sums.data;
   td_for(c, q.j.r.batch, 1, spread_pictures, &q);

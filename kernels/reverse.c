@@ -6,6 +6,7 @@
 #include "kernels/moves.h"
 #include "kernels/strided_copy.h"
 #include "kernels/row_gather.h"
+#include "kernels/row_plans.h"
 #include "kernels/operand.h"
 
 /* ---- ReverseV2 ----------------------------------------------------------- */
@@ -94,18 +95,26 @@ static td_status *check_lengths(const td_tensor *lengths, int64_t most) {
   return NULL;
 }
 
+td_status *td_reverse_sequence_read(td_kernel_ctx *c, int *seq, int *batch) {
+  const td_tensor *x = td_in(c, 0), *lengths = td_in(c, 1);
+  int64_t s = td_node_int(td_ctx_node(c), "seq_dim");
+  int64_t b = td_node_int(td_ctx_node(c), "batch_dim");
+  TD_TRY(check_axes(&x->shape, &lengths->shape, s, b));
+  *seq = (int)s;
+  *batch = (int)b;
+  return check_lengths(lengths, x->shape.dim[s]);
+}
+
 static td_status *sequence_run(td_kernel_ctx *c) {
   const td_tensor *x = td_in(c, 0), *lengths = td_in(c, 1);
-  int64_t seq = td_node_int(td_ctx_node(c), "seq_dim");
-  int64_t batch = td_node_int(td_ctx_node(c), "batch_dim");
-  TD_TRY(check_axes(&x->shape, &lengths->shape, seq, batch));
-  TD_TRY(check_lengths(lengths, x->shape.dim[seq]));
-  int axes = (int)(seq > batch ? seq : batch) + 1;
+  int seq, batch;
+  TD_TRY(td_reverse_sequence_read(c, &seq, &batch));
+  int axes = (seq > batch ? seq : batch) + 1;
   int64_t n = td_shape_span(&x->shape, 0, axes);
   int64_t *rows = td_calloc((size_t)n, sizeof *rows);
   if (!rows) return td_oom();
-  int64_t seq_step = td_shape_span(&x->shape, (int)seq + 1, axes);
-  int64_t batch_step = td_shape_span(&x->shape, (int)batch + 1, axes);
+  int64_t seq_step = td_shape_span(&x->shape, seq + 1, axes);
+  int64_t batch_step = td_shape_span(&x->shape, batch + 1, axes);
   for (int64_t i = 0; i < n; i++) {
     int64_t at = i / seq_step % x->shape.dim[seq];
     int64_t len =

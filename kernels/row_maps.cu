@@ -1,13 +1,13 @@
-/* row_maps.cu - ops whose result is the rows of the input in another order, on a
- * card: Roll, MirrorPad, SpaceToBatch, BatchToSpace and their ND forms; and
- * MatrixBandPart, which keeps elements or not.
+/* row_maps.cu - ops whose result is the rows of the input in another order, on
+ * a card: Roll, MirrorPad and its gradient, SpaceToBatch, BatchToSpace and
+ * their ND forms; and MatrixBandPart, which keeps elements or not.
  *
- * What row_plans.h reads is an argument of the kernel; each thread finds the row
- * of its element.
+ * What row_plans.h reads is an argument of the kernel; each thread finds the
+ * row of its element.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/array.h"
-#include "kernels/cuda/rows.cuh"
+#include "kernels/cuda/row_reduce.cuh"
 #include "kernels/cuda/types.cuh"
 #include "kernels/row_plans.h"
 
@@ -76,24 +76,41 @@ struct mirrored {
   }
 };
 
+mirrored mirror_of(const td_mirror_plan *p, const td_shape *inside,
+                   const td_shape *padded) {
+  mirrored f = {};
+  f.edge = p->edge;
+  for (int k = 0; k < inside->rank; k++) {
+    f.inside[k] = inside->dim[k];
+    f.padded[k] = padded->dim[k];
+    f.before[k] = p->before[k];
+    if (f.inside[k] != f.padded[k]) f.axes = k + 1;
+  }
+  return f;
+}
+
 td_status *mirror_run(td_kernel_ctx *c) {
   td_mirror_plan p;
   td_tensor *y;
-  mirrored f = {};
   TD_TRY(td_mirror_read(c, false, &p));
   if (td_shape_equal(&p.in, &p.out)) return td_array_share(c, 0, 0, &p.out);
   TD_TRY(td_out(c, 0, &p.out, &y));
-  f.edge = p.edge;
-  for (int k = 0; k < p.in.rank; k++) {
-    f.inside[k] = p.in.dim[k];
-    f.padded[k] = p.out.dim[k];
-    f.before[k] = p.before[k];
-    if (f.inside[k] != f.padded[k]) f.axes = k + 1;
-  }
+  mirrored f = mirror_of(&p, &p.in, &p.out);
   if (td_tensor_count(y) == 0) return nullptr;
   return td_cuda_rows(c, f, td_shape_span(&p.out, 0, f.axes),
                       bytes_of(y, td_shape_span(&p.out, f.axes, p.out.rank)),
                       td_in(c, 0)->data, y->data);
+}
+
+td_status *mirror_grad_run(td_kernel_ctx *c) {
+  td_mirror_plan p;
+  td_row_reduce r = {};
+  TD_TRY(td_mirror_read(c, true, &p));
+  if (td_shape_equal(&p.in, &p.out)) return td_array_share(c, 0, 0, &p.out);
+  mirrored f = mirror_of(&p, &p.out, &p.in);
+  r.n = td_shape_span(&p.in, 0, f.axes);
+  r.each = td_shape_span(&p.in, f.axes, p.in.rank);
+  return td_cuda_reduce_by(c, 0, f, r, false, &p.out);
 }
 
 /* ---- SpaceToBatch, BatchToSpace ------------------------------------------ */
@@ -206,6 +223,10 @@ td_status *band_run(td_kernel_ctx *c) {
 const td_kernel_def kernels[] = {
     ROW("Roll", roll_run),
     ROW("MirrorPad", mirror_run),
+    {.op = "MirrorPadGrad",
+     .device = "CUDA",
+     .types = "T=" TD_CUDA_REALS "|complex64|complex128",
+     .run = mirror_grad_run},
     ROW("SpaceToBatchND", to_batch_run),
     ROW("BatchToSpaceND", to_space_run),
     ROW("SpaceToBatch", to_batch_run),

@@ -24,6 +24,68 @@ td_status *td_gather_read(td_kernel_ctx *c, td_gather_plan *p) TD_MUST_USE;
 td_status *td_gather_nd_read(td_kernel_ctx *c, bool *ignore,
                              td_shape *out) TD_MUST_USE;
 
+/* ScatterNd and, `onto` a copy of a tensor, TensorScatterUpdate and kin: n
+ * index vectors of k name rows of `each` elements in `shape`. */
+typedef struct td_scatter_plan {
+  td_shape shape;
+  int k;
+  int64_t n, each;
+  bool ignore;
+} td_scatter_plan;
+td_status *td_scatter_nd_read(td_kernel_ctx *c, bool onto,
+                              td_scatter_plan *p) TD_MUST_USE;
+
+/* UnsortedSegmentSum and kin: `n` rows of `each` elements. */
+typedef struct td_segments_plan {
+  int64_t segments, n, each;
+  td_shape out;
+} td_segments_plan;
+td_status *td_unsorted_read(td_kernel_ctx *c, td_segments_plan *p) TD_MUST_USE;
+/* The shapes of SegmentSum and kin; p->segments and out.dim[0] are not set. */
+td_status *td_sorted_read(td_kernel_ctx *c, td_segments_plan *p) TD_MUST_USE;
+
+/* Where takes no scalars. */
+td_status *td_where_check(const td_shape *s) TD_MUST_USE;
+/* DynamicPartition: of a part, but for its first dimension, which is 0. */
+td_status *td_partition_shape(td_kernel_ctx *c, td_shape *out) TD_MUST_USE;
+
+/* TopK, TopKV2 and, with k = 1, NthElement: of rows of n elements the first k,
+ * from place `first` of the order on; the outputs are made. */
+typedef struct td_top_plan {
+  int64_t n, k, first;
+  bool smallest; /* the smallest come first, of equal ones the last */
+  td_tensor *values, *indices; /* NULL: there are no indices */
+} td_top_plan;
+td_status *td_top_read(td_kernel_ctx *c, td_top_plan *p) TD_MUST_USE;
+td_status *td_nth_read(td_kernel_ctx *c, td_top_plan *p) TD_MUST_USE;
+
+/* InTopK: the output is made. */
+typedef struct td_in_top_plan {
+  int64_t rows, classes, k;
+  td_tensor *y;
+} td_in_top_plan;
+td_status *td_in_top_read(td_kernel_ctx *c, td_in_top_plan *p) TD_MUST_USE;
+
+/* ReverseSequence: its axes and lengths are checked. */
+td_status *td_reverse_sequence_read(td_kernel_ctx *c, int *seq,
+                                    int *batch) TD_MUST_USE;
+/* DynamicStitch: of the result; its indices are checked. */
+td_status *td_stitch_shape(td_kernel_ctx *c, td_shape *out) TD_MUST_USE;
+
+/* ExtractImagePatches, along height and width; out: of the result. */
+typedef struct td_patches_plan {
+  int64_t in[2], out[2], window[2], stride[2], rate[2], before[2];
+  int64_t channels;
+  td_shape shape;
+} td_patches_plan;
+td_status *td_patches_read(td_kernel_ctx *c, td_patches_plan *p) TD_MUST_USE;
+
+/* LowerBound, UpperBound. */
+td_status *td_bound_check(const td_kernel_ctx *c) TD_MUST_USE;
+/* Bucketize: its boundaries. */
+td_status *td_bucketize_read(const td_kernel_ctx *c, const float **boundaries,
+                             int *n) TD_MUST_USE;
+
 /* Roll: the first `axes` axes, each moved by `by`, in [0, size). */
 typedef struct td_roll_plan {
   int axes;

@@ -6,6 +6,7 @@
 
 #include "kernels/cost.h"
 #include "kernels/gather_nd.h"
+#include "kernels/row_plans.h"
 #include "kernels/row_reduce.h"
 #include "kernels/operand.h"
 #include "kernels/array.h"
@@ -77,30 +78,47 @@ static td_status *scatter_text(td_kernel_ctx *c, const td_row_reduce *f,
   return s;
 }
 
-static td_status *scatter_run(td_kernel_ctx *c) {
-  const td_tensor *indices = td_in(c, 0), *updates = td_in(c, 1);
-  td_shape shape, want;
-  bool ignore = false;
-  int64_t *rows, n, count = 0;
-  TD_TRY(td_gather_nd_policy(
-      td_node_string(td_ctx_node(c), "bad_indices_policy"), &ignore));
-  TD_TRY(td_operand_shape(td_in(c, 2), "shape", &shape));
-  TD_TRY(td_array_count(&shape, &count));
-  if (shape.rank == 0)
-    return td_error(TD_INVALID_ARGUMENT, "shape must have a size at least");
-  TD_TRY(td_gather_nd_shape(&indices->shape, &shape, &want));
+/* What names slices of p->shape, and what goes there. */
+static td_status *read_updates(td_kernel_ctx *c, int at, td_scatter_plan *p) {
+  const td_tensor *indices = td_in(c, at), *updates = td_in(c, at + 1);
+  td_shape want;
+  TD_TRY(td_gather_nd_shape(&indices->shape, &p->shape, &want));
   if (!td_shape_equal(&updates->shape, &want))
     return bad_updates(&updates->shape, &want);
-  if (count == 0 && td_tensor_count(updates) > 0)
+  int last = indices->shape.rank - 1;
+  p->k = (int)indices->shape.dim[last];
+  p->n = td_shape_span(&indices->shape, 0, last);
+  p->each = td_shape_span(&p->shape, p->k, p->shape.rank);
+  return NULL;
+}
+
+td_status *td_scatter_nd_read(td_kernel_ctx *c, bool onto, td_scatter_plan *p) {
+  int64_t count = 0;
+  p->ignore = false;
+  TD_TRY(td_gather_nd_policy(
+      td_node_string(td_ctx_node(c), "bad_indices_policy"), &p->ignore));
+  p->shape = td_in(c, 0)->shape;
+  if (onto) return read_updates(c, 1, p);
+  TD_TRY(td_operand_shape(td_in(c, 2), "shape", &p->shape));
+  TD_TRY(td_array_count(&p->shape, &count));
+  if (p->shape.rank == 0)
+    return td_error(TD_INVALID_ARGUMENT, "shape must have a size at least");
+  TD_TRY(read_updates(c, 0, p));
+  if (count == 0 && td_tensor_count(td_in(c, 1)) > 0)
     return td_error(TD_INVALID_ARGUMENT,
                     "there are updates for an output without elements");
-  TD_TRY(td_gather_nd_rows(indices, &shape, ignore, &rows, &n));
-  int64_t k = indices->shape.dim[indices->shape.rank - 1];
-  td_row_reduce f = {
-      .n = n, .each = td_shape_span(&shape, (int)k, shape.rank), .to = rows};
-  td_status *s = updates->dtype == TD_STRING
-                     ? scatter_text(c, &f, &shape)
-                     : td_row_reduce_run(c, 1, &f, &shape);
+  return NULL;
+}
+
+static td_status *scatter_run(td_kernel_ctx *c) {
+  int64_t *rows, n;
+  td_scatter_plan p;
+  TD_TRY(td_scatter_nd_read(c, false, &p));
+  TD_TRY(td_gather_nd_rows(td_in(c, 0), &p.shape, p.ignore, &rows, &n));
+  td_row_reduce f = {.n = n, .each = p.each, .to = rows};
+  td_status *s = td_in(c, 1)->dtype == TD_STRING
+                     ? scatter_text(c, &f, &p.shape)
+                     : td_row_reduce_run(c, 1, &f, &p.shape);
   td_free(rows);
   return s;
 }
@@ -140,25 +158,15 @@ static td_status *set_text(td_kernel_ctx *c, const td_row_reduce *f,
 }
 
 static td_status *onto_run(td_kernel_ctx *c, td_row_reduce_op op) {
-  const td_tensor *indices = td_in(c, 1), *updates = td_in(c, 2);
-  td_shape shape = td_in(c, 0)->shape, want;
-  bool ignore = false;
   int64_t *rows, n;
-  TD_TRY(td_gather_nd_policy(
-      td_node_string(td_ctx_node(c), "bad_indices_policy"), &ignore));
-  TD_TRY(td_gather_nd_shape(&indices->shape, &shape, &want));
-  if (!td_shape_equal(&updates->shape, &want))
-    return bad_updates(&updates->shape, &want);
-  TD_TRY(td_gather_nd_rows(indices, &shape, ignore, &rows, &n));
-  int64_t k = indices->shape.dim[indices->shape.rank - 1];
-  td_row_reduce f = {.op = op,
-                     .n = n,
-                     .each = td_shape_span(&shape, (int)k, shape.rank),
-                     .to = rows,
-                     .onto = true};
-  td_status *s = updates->dtype == TD_STRING
-                     ? set_text(c, &f, &shape)
-                     : td_row_reduce_run(c, 2, &f, &shape);
+  td_scatter_plan p;
+  TD_TRY(td_scatter_nd_read(c, true, &p));
+  TD_TRY(td_gather_nd_rows(td_in(c, 1), &p.shape, p.ignore, &rows, &n));
+  td_row_reduce f = {
+      .op = op, .n = n, .each = p.each, .to = rows, .onto = true};
+  td_status *s = td_in(c, 2)->dtype == TD_STRING
+                     ? set_text(c, &f, &p.shape)
+                     : td_row_reduce_run(c, 2, &f, &p.shape);
   td_free(rows);
   return s;
 }

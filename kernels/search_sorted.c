@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/cpu.h"
 #include "kernels/element.h"
+#include "kernels/row_plans.h"
 
 /* ---- the search ---------------------------------------------------------- */
 
@@ -107,15 +108,20 @@ static td_status *widen(td_kernel_ctx *c, int i, td_tensor *out) {
   return NULL;
 }
 
-static td_status *bound_run(td_kernel_ctx *c, bool over) {
-  const td_shape *shape = &td_in(c, 1)->shape;
-  td_tensor sorted = {0}, values = {0}, *y;
-  TD_TRY(check_rows(&td_in(c, 0)->shape, shape));
+td_status *td_bound_check(const td_kernel_ctx *c) {
+  TD_TRY(check_rows(&td_in(c, 0)->shape, &td_in(c, 1)->shape));
   if (td_in(c, 0)->shape.dim[1] > INT32_MAX &&
       td_ctx_node(c)->out[0].dtype == TD_INT32)
     return td_error(TD_INVALID_ARGUMENT,
                     "%lld sorted numbers are too many to count in int32",
                     (long long)td_in(c, 0)->shape.dim[1]);
+  return NULL;
+}
+
+static td_status *bound_run(td_kernel_ctx *c, bool over) {
+  const td_shape *shape = &td_in(c, 1)->shape;
+  td_tensor sorted = {0}, values = {0}, *y;
+  TD_TRY(td_bound_check(c));
   TD_TRY(td_out(c, 0, shape, &y));
   td_status *s = widen(c, 0, &sorted);
   if (td_ok(s)) s = widen(c, 1, &values);
@@ -160,16 +166,26 @@ static td_status *bucket_infer(td_infer *c) {
   return td_infer_same(c);
 }
 
+td_status *td_bucketize_read(const td_kernel_ctx *c, const float **boundaries,
+                             int *n) {
+  const td_attr *a = td_node_attr(td_ctx_node(c), "boundaries");
+  TD_TRY(check_sorted(a));
+  *boundaries = a->fs;
+  *n = a->len;
+  return NULL;
+}
+
 static td_status *bucket_run(td_kernel_ctx *c) {
   const td_tensor *x = td_in(c, 0);
-  const td_attr *boundaries = td_node_attr(td_ctx_node(c), "boundaries");
+  const float *boundaries;
   td_tensor *y;
-  TD_TRY(check_sorted(boundaries));
+  int n;
+  TD_TRY(td_bucketize_read(c, &boundaries, &n));
   TD_TRY(td_out(c, 0, &x->shape, &y));
   job j = {.loop = buckets[x->dtype],
-           .sorted = (const char *)boundaries->fs,
+           .sorted = (const char *)boundaries,
            .values = x->data,
-           .n = boundaries->len,
+           .n = n,
            .each = INT64_MAX,
            .size = td_dtype_size(x->dtype),
            .over = true,

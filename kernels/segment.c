@@ -2,6 +2,7 @@
  * sorted, and the unsorted ones, which know how many segments there are.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/row_plans.h"
 #include "kernels/row_reduce.h"
 #include "kernels/operand.h"
 #include "kernels/array.h"
@@ -75,21 +76,24 @@ static td_status *read_ids(const td_tensor *ids, int64_t segments,
   return NULL;
 }
 
+td_status *td_unsorted_read(td_kernel_ctx *c, td_segments_plan *p) {
+  const td_shape *data = &td_in(c, 0)->shape, *ids = &td_in(c, 1)->shape;
+  TD_TRY(td_operand_scalar(td_in(c, 2), "num_segments", &p->segments));
+  TD_TRY(check_segments(p->segments));
+  TD_TRY(segments_to(data, ids, p->segments, &p->out));
+  TD_TRY(td_array_count(&p->out, NULL));
+  p->n = td_shape_count(ids);
+  p->each = td_shape_span(data, ids->rank, data->rank);
+  return NULL;
+}
+
 static td_status *unsorted_run(td_kernel_ctx *c, td_row_reduce_op op) {
-  const td_tensor *data = td_in(c, 0), *ids = td_in(c, 1);
-  int64_t segments = 0, *rows;
-  td_shape out;
-  TD_TRY(td_operand_scalar(td_in(c, 2), "num_segments", &segments));
-  TD_TRY(check_segments(segments));
-  TD_TRY(segments_to(&data->shape, &ids->shape, segments, &out));
-  TD_TRY(td_array_count(&out, NULL));
-  TD_TRY(read_ids(ids, segments, &rows));
-  td_row_reduce f = {
-      .op = op,
-      .n = td_tensor_count(ids),
-      .each = td_shape_span(&data->shape, ids->shape.rank, data->shape.rank),
-      .to = rows};
-  td_status *s = td_row_reduce_run(c, 0, &f, &out);
+  int64_t *rows;
+  td_segments_plan p;
+  TD_TRY(td_unsorted_read(c, &p));
+  TD_TRY(read_ids(td_in(c, 1), p.segments, &rows));
+  td_row_reduce f = {.op = op, .n = p.n, .each = p.each, .to = rows};
+  td_status *s = td_row_reduce_run(c, 0, &f, &p.out);
   td_free(rows);
   return s;
 }
@@ -173,21 +177,29 @@ static td_status *count_rows(td_kernel_ctx *c, const int64_t *rows, int64_t n,
   return NULL;
 }
 
+td_status *td_sorted_read(td_kernel_ctx *c, td_segments_plan *p) {
+  p->out = td_in(c, 0)->shape;
+  TD_TRY(check_sorted_shapes(&p->out, &td_in(c, 1)->shape));
+  p->n = td_tensor_count(td_in(c, 1));
+  p->each = td_shape_span(&p->out, 1, p->out.rank);
+  return NULL;
+}
+
 static td_status *sorted_run(td_kernel_ctx *c, td_row_reduce_op op, bool mean) {
-  const td_tensor *data = td_in(c, 0), *ids = td_in(c, 1);
-  int64_t *rows, segments = 0, n = td_tensor_count(ids);
+  int64_t *rows, segments = 0;
   td_tensor counts = {0};
-  td_shape out = data->shape;
-  TD_TRY(check_sorted_shapes(&out, &ids->shape));
-  TD_TRY(read_sorted(ids, &rows, &segments));
+  td_segments_plan p;
+  TD_TRY(td_sorted_read(c, &p));
+  TD_TRY(read_sorted(td_in(c, 1), &rows, &segments));
+  td_shape out = p.out;
   out.dim[0] = segments;
   td_status *s = td_array_count(&out, NULL);
   if (td_ok(s) && mean && td_shape_count(&out) > 0)
-    s = count_rows(c, rows, n, segments, &counts);
+    s = count_rows(c, rows, p.n, segments, &counts);
   if (td_ok(s)) {
     td_row_reduce f = {.op = op,
-                       .n = n,
-                       .each = td_shape_span(&out, 1, out.rank),
+                       .n = p.n,
+                       .each = p.each,
                        .to = rows,
                        .over = counts.data,
                        .zero = true};

@@ -11,6 +11,7 @@
 #include "kernels/cost.h"
 #include "kernels/operand.h"
 #include "kernels/cpu.h"
+#include "kernels/row_plans.h"
 
 /* ---- InTopK -------------------------------------------------------------- */
 
@@ -54,33 +55,42 @@ static void in_top_rows(void *arg, int64_t begin, int64_t end) {
                          td_tensor_get_i(t->targets, i), t->k);
 }
 
-static td_status *in_top_run_k(td_kernel_ctx *c, int64_t k) {
+/* k is an operand, or an attribute in the older forms. */
+static td_status *read_k(td_kernel_ctx *c, int i, int64_t *k) {
+  if (c->n_in <= i) {
+    *k = td_node_int(td_ctx_node(c), "k");
+    return NULL;
+  }
+  if (td_in(c, i)->shape.rank != 0)
+    return td_error(TD_INVALID_ARGUMENT, "k must be a scalar");
+  *k = td_tensor_get_i(td_in(c, i), 0);
+  return NULL;
+}
+
+td_status *td_in_top_read(td_kernel_ctx *c, td_in_top_plan *p) {
   const td_shape *x = &td_in(c, 0)->shape, *targets = &td_in(c, 1)->shape;
   td_shape_text a, b;
-  td_tensor *y;
+  TD_TRY(read_k(c, 2, &p->k));
   if (x->rank != 2 || targets->rank != 1 || targets->dim[0] != x->dim[0])
     return td_error(TD_INVALID_ARGUMENT,
                     "predictions must be a matrix and targets a vector with "
                     "an element for each of its rows, not %s and %s",
                     td_shape_str(x, &a), td_shape_str(targets, &b));
-  TD_TRY(td_out(c, 0, targets, &y));
-  in_top t = {.x = td_in(c, 0)->data,
-              .targets = td_in(c, 1),
-              .classes = x->dim[1],
-              .k = k,
-              .to = y->data};
-  td_for(c, x->dim[0], td_grain_of(x->dim[1]), in_top_rows, &t);
-  return NULL;
+  p->rows = x->dim[0];
+  p->classes = x->dim[1];
+  return td_out(c, 0, targets, &p->y);
 }
 
 static td_status *in_top_run(td_kernel_ctx *c) {
-  return in_top_run_k(c, td_node_int(td_ctx_node(c), "k"));
-}
-
-static td_status *in_top_v2_run(td_kernel_ctx *c) {
-  if (td_in(c, 2)->shape.rank != 0)
-    return td_error(TD_INVALID_ARGUMENT, "k must be a scalar");
-  return in_top_run_k(c, td_tensor_get_i(td_in(c, 2), 0));
+  td_in_top_plan p;
+  TD_TRY(td_in_top_read(c, &p));
+  in_top t = {.x = td_in(c, 0)->data,
+              .targets = td_in(c, 1),
+              .classes = p.classes,
+              .k = p.k,
+              .to = p.y->data};
+  td_for(c, p.rows, td_grain_of(p.classes), in_top_rows, &t);
+  return NULL;
 }
 
 /* ---- TopK: the order ----------------------------------------------------- */
@@ -178,39 +188,41 @@ static int64_t largest_of(td_dtype t) {
   return t == TD_INT32 ? INT32_MAX : INT64_MAX;
 }
 
-static td_status *top_run_k(td_kernel_ctx *c, int64_t k) {
-  const td_tensor *x = td_in(c, 0);
-  td_shape shape = x->shape;
+td_status *td_top_read(td_kernel_ctx *c, td_top_plan *p) {
+  td_shape shape = td_in(c, 0)->shape;
   int last = shape.rank - 1;
-  top t = {.x = x, .k = k};
+  *p = (td_top_plan){0};
+  TD_TRY(read_k(c, 1, &p->k));
   if (last < 0)
     return td_error(TD_INVALID_ARGUMENT,
                     "input must be of rank 1 or more, not a scalar");
-  TD_TRY(check_top(&shape, k));
-  t.n = shape.dim[last];
-  shape.dim[last] = k;
-  TD_TRY(td_out(c, 0, &shape, &t.values));
-  TD_TRY(td_out(c, 1, &shape, &t.indices));
-  if (t.n - 1 > largest_of(t.indices->dtype))
+  TD_TRY(check_top(&shape, p->k));
+  p->n = shape.dim[last];
+  shape.dim[last] = p->k;
+  TD_TRY(td_out(c, 0, &shape, &p->values));
+  TD_TRY(td_out(c, 1, &shape, &p->indices));
+  if (p->n - 1 > largest_of(p->indices->dtype))
     return td_error(TD_INVALID_ARGUMENT,
                     "index_type %s cannot number %lld elements",
-                    td_dtype_name(t.indices->dtype), (long long)t.n);
-  if (td_tensor_count(t.values) == 0) return NULL;
-  t.items = td_calloc((size_t)td_tensor_count(t.values), sizeof *t.items);
-  if (!t.items) return td_oom();
-  td_for(c, td_tensor_count(t.values) / k, td_grain_of(2 * t.n), top_rows, &t);
-  td_free(t.items);
+                    td_dtype_name(p->indices->dtype), (long long)p->n);
   return NULL;
 }
 
 static td_status *top_run(td_kernel_ctx *c) {
-  return top_run_k(c, td_node_int(td_ctx_node(c), "k"));
-}
-
-static td_status *top_v2_run(td_kernel_ctx *c) {
-  if (td_in(c, 1)->shape.rank != 0)
-    return td_error(TD_INVALID_ARGUMENT, "k must be a scalar");
-  return top_run_k(c, td_tensor_get_i(td_in(c, 1), 0));
+  td_top_plan p;
+  TD_TRY(td_top_read(c, &p));
+  int64_t count = td_tensor_count(p.values);
+  top t = {.x = td_in(c, 0),
+           .n = p.n,
+           .k = p.k,
+           .values = p.values,
+           .indices = p.indices};
+  if (count == 0) return NULL;
+  t.items = td_calloc((size_t)count, sizeof *t.items);
+  if (!t.items) return td_oom();
+  td_for(c, count / p.k, td_grain_of(2 * p.n), top_rows, &t);
+  td_free(t.items);
+  return NULL;
 }
 
 /* k -1: not known. */
@@ -299,14 +311,24 @@ static td_status *nth_infer(td_infer *c) {
   return NULL;
 }
 
-static td_status *nth_run(td_kernel_ctx *c) {
+td_status *td_nth_read(td_kernel_ctx *c, td_top_plan *p) {
   td_shape shape = td_in(c, 0)->shape;
+  *p = (td_top_plan){.k = 1};
+  p->smallest = !td_node_bool(td_ctx_node(c), "reverse");
+  TD_TRY(td_operand_scalar(td_in(c, 1), "n", &p->first));
+  TD_TRY(check_nth(&shape, p->first));
+  p->n = shape.dim[--shape.rank];
+  return td_out(c, 0, &shape, &p->values);
+}
+
+static td_status *nth_run(td_kernel_ctx *c) {
+  td_top_plan p;
+  TD_TRY(td_nth_read(c, &p));
   nth t = {.x = td_in(c, 0),
-           .smallest = !td_node_bool(td_ctx_node(c), "reverse")};
-  TD_TRY(td_operand_scalar(td_in(c, 1), "n", &t.k));
-  TD_TRY(check_nth(&shape, t.k));
-  t.n = shape.dim[--shape.rank];
-  TD_TRY(td_out(c, 0, &shape, &t.values));
+           .n = p.n,
+           .k = p.first,
+           .smallest = p.smallest,
+           .values = p.values};
   td_for(c, td_tensor_count(t.values), td_grain_of(8 * t.n), nth_rows, &t);
   return t.failed ? td_oom() : NULL;
 }
@@ -376,9 +398,9 @@ static const td_op_def ops[] = {
 
 static const td_kernel_def kernels[] = {
     {.op = "InTopK", .device = "CPU", .run = in_top_run},
-    {.op = "InTopKV2", .device = "CPU", .run = in_top_v2_run},
+    {.op = "InTopKV2", .device = "CPU", .run = in_top_run},
     {.op = "TopK", .device = "CPU", .run = top_run},
-    {.op = "TopKV2", .device = "CPU", .run = top_v2_run},
+    {.op = "TopKV2", .device = "CPU", .run = top_run},
     {.op = "NthElement", .device = "CPU", .run = nth_run},
     {0},
 };

@@ -78,8 +78,7 @@ static bool keeps_order(const td_shape *in, const int *axes) {
   return true;
 }
 
-/* A copy in any case when `copied`. */
-static td_status *permute(td_kernel_ctx *c, bool copied) {
+td_status *td_moves_permute(td_kernel_ctx *c, bool copied) {
   const td_shape *in = &td_in(c, 0)->shape;
   int axes[TD_MAX_RANK];
   int64_t from[TD_MAX_RANK], to[TD_MAX_RANK];
@@ -98,7 +97,7 @@ static td_status *permute(td_kernel_ctx *c, bool copied) {
 }
 
 td_status *td_moves_transpose(td_kernel_ctx *c) {
-  return permute(c, false);
+  return td_moves_permute(c, false);
 }
 
 static void conjugate_piece(void *arg, int64_t begin, int64_t end) {
@@ -112,7 +111,7 @@ static void conjugate_piece(void *arg, int64_t begin, int64_t end) {
 
 static td_status *conjugate_run(td_kernel_ctx *c) {
   bool complex = td_dtype_is_complex(td_in(c, 0)->dtype);
-  TD_TRY(permute(c, complex));
+  TD_TRY(td_moves_permute(c, complex));
   if (complex)
     td_for(c, td_tensor_count(&c->out[0]), CONJUGATED, conjugate_piece,
            &c->out[0]);
@@ -203,7 +202,10 @@ static const td_op_def ops[] = {
 static const td_kernel_def kernels[] = {
     {.op = "Transpose", .device = "CPU", .run = td_moves_transpose},
     {.op = "ConjugateTranspose", .device = "CPU", .run = conjugate_run},
-    {.op = "InvertPermutation", .device = "CPU", .run = invert_run},
+    {.op = "InvertPermutation",
+     .device = "CPU",
+     .run = invert_run,
+     .flags = TD_KERNEL_INLINE},
     {0},
 };
 

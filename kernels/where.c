@@ -6,6 +6,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/cost.h"
 #include "kernels/cpu.h"
+#include "kernels/row_plans.h"
 
 #include <string.h>
 
@@ -105,11 +106,15 @@ static td_status *where_find(td_kernel_ctx *c, where *w, int64_t pieces) {
   return NULL;
 }
 
+td_status *td_where_check(const td_shape *s) {
+  return s->rank == 0 ? no_scalar() : NULL;
+}
+
 static td_status *where_run(td_kernel_ctx *c) {
   where w = {.x = td_in(c, 0),
              .count = td_tensor_count(td_in(c, 0)),
              .piece = TD_GRAIN};
-  if (w.x->shape.rank == 0) return no_scalar();
+  TD_TRY(td_where_check(&w.x->shape));
   int64_t pieces = w.count / w.piece + (w.count % w.piece != 0);
   w.found = td_calloc((size_t)pieces, sizeof *w.found);
   if (!w.found) return td_oom();

@@ -135,6 +135,28 @@ td_status *td_cuda_copy_strided(const td_kernel_ctx *c,
                                 const void *from, const void *value,
                                 void *to) TD_MUST_USE;
 
+/* ---- kernels in two halves (halves.c) ------------------------------------ */
+
+enum { TD_CUDA_HELD = 6 };
+
+/* A kernel whose outputs' shapes depend on data: its first half has numbers
+ * computed, its second, once the host knows them, makes the outputs. */
+typedef struct td_cuda_halves {
+  int64_t n;      /* numbers, set by the first half ... */
+  td_tensor told; /* ... which makes this: n of int64 on the device */
+  td_tensor held[TD_CUDA_HELD]; /* kept for the second, released then */
+  const int64_t *number;        /* for the second half */
+} td_cuda_halves;
+
+typedef td_status *(*td_cuda_half)(td_kernel_ctx *c, td_cuda_halves *h);
+
+/* The whole of `start`: first(c, h), then on another thread second(c, h), then
+ * c->done. Both only enqueue work. */
+void td_cuda_in_halves(td_kernel_ctx *c, td_cuda_half first,
+                       td_cuda_half second);
+/* Their `cancel`: they end soon by themselves. */
+void td_cuda_no_cancel(td_kernel_ctx *c);
+
 /* ---- the device (device.c) ----------------------------------------------- */
 
 enum { TD_CUDA_RING = 1024 };

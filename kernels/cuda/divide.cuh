@@ -1,8 +1,8 @@
 /* divide.cuh - whole division by numbers that a launch knows.
  *
  * An index is taken apart by dividing it by sizes, which costs a card dozens of
- * instructions each time. Below 2^31 a multiplication and a shift do, by numbers
- * that the host computes; above, td_divide_long divides.
+ * instructions each time. Below 2^31 a multiplication and a shift do, by
+ * numbers that the host computes; above, td_divide_long divides.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_CUDA_DIVIDE_CUH
