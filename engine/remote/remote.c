@@ -180,9 +180,23 @@ static bool is_farewell(td_peer *p, const td_head *h) {
   return true;
 }
 
+/* One that is lost stays the next to come, whatever comes after it. Who is met
+ * may have said HELLO before, to nobody. */
 static void count(td_peer *p, td_lane lane, const td_head *h) {
-  p->came[lane]++;
-  if (h->count > p->told[lane]) p->told[lane] = h->count;
+  td_gap *g = &p->gap[lane];
+  uint64_t *came = &p->came[lane], n = h->count;
+  bool first = *came == 0 && !p->welcomed && p->link && !p->link->dialled &&
+               h->body_case == TD__REMOTE__MESSAGE__BODY_HELLO;
+  if (n > p->told[lane]) p->told[lane] = n;
+  if (first && n > 0) *came = n - 1;
+  if (n <= *came || n - *came > TD_AHEAD) return;
+  g->ahead[n % TD_AHEAD / 64] |= (uint64_t)1 << (n % 64);
+  for (;;) {
+    uint64_t next = (*came + 1) % TD_AHEAD, bit = (uint64_t)1 << (next % 64);
+    if (!(g->ahead[next / 64] & bit)) return;
+    g->ahead[next / 64] &= ~bit;
+    ++*came;
+  }
 }
 
 static void dispatch(td_remote *r, td_peer *p, td_lane lane, td_message *m) {

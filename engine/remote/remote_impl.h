@@ -157,11 +157,13 @@ typedef struct td_peer_values {
   bool starting;             /* the next ones are being started */
 } td_peer_values;
 
-/* Since when fewer messages of a lane have come than were sent; 0: none lack.
- */
+enum { TD_AHEAD = 1024 }; /* messages that may overtake one */
+
+/* Since when a message of a lane lacks that was sent; 0: none does. */
 typedef struct td_gap {
   int64_t since;
-  uint64_t came; /* how many had come by then */
+  uint64_t came; /* up to which they had come by then */
+  uint64_t ahead[TD_AHEAD / 64]; /* a bit for each that came before the next */
 } td_gap;
 
 struct td_peer {
@@ -179,7 +181,8 @@ struct td_peer {
   int64_t dialled;      /* or met, when */
   int64_t said;         /* HELLO or PING left last */
   int64_t stale_said;
-  uint64_t sent[TD_LANES], came[TD_LANES]; /* messages */
+  uint64_t sent[TD_LANES]; /* messages */
+  uint64_t came[TD_LANES]; /* all up to this one have */
   uint64_t told[TD_LANES]; /* how many the peer said it had sent */
   td_gap gap[TD_LANES];
   int64_t broken; /* when a connection was lost of which some may lack; or 0 */

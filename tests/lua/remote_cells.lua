@@ -132,8 +132,8 @@ function tests.a_worker_that_comes_back()
   lu.assertEquals({value(sess, v), value(sess, w)}, {{1}, {2}})
 end
 
--- What one worker cannot take leaves the variables of the other as they were, or
--- without a value, where that one did not say in time whether it had begun.
+-- What one worker cannot take leaves the variables of the other as they were,
+-- or without a value, where it did not say in time whether it had begun.
 function tests.a_restore_that_fails()
   for _, sharded in ipairs{false, false, false, true} do
     td.reset()

@@ -58,6 +58,8 @@ static const char closing[] = "a session closes in one turn, or as its last "
                               "steps end, which were cancelled before: what "
                               "comes after its CLOSE finds it gone";
 static const impossible never[] = {
+    {TD_CELLS_PEER, TD_UP, TD_VERY_SILENT,
+     "what our own loop stood still is no silence: it is suspected first"},
     {TD_CELLS_PEER, TD_UP, TD_REFUSED, refused},
     {TD_CELLS_PEER, TD_SUSPECT, TD_SILENT, "it is suspected already"},
     {TD_CELLS_PEER, TD_SUSPECT, TD_REFUSED, refused},
