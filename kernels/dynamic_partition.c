@@ -82,7 +82,7 @@ static td_status *put_part(td_kernel_ctx *c, const td_array *x, int i,
   return s;
 }
 
-td_status *td_partition_shape(td_kernel_ctx *c, td_shape *out) {
+td_status *td_dynamic_partition_shape(td_kernel_ctx *c, td_shape *out) {
   return rows_shape("partitions", &td_in(c, 0)->shape, &td_in(c, 1)->shape, 0,
                     out);
 }
@@ -91,7 +91,7 @@ static td_status *partition_with(td_kernel_ctx *c, deal *d) {
   const td_tensor *data = td_in(c, 0), *partitions = td_in(c, 1);
   td_shape shape;
   td_array x;
-  TD_TRY(td_partition_shape(c, &shape));
+  TD_TRY(td_dynamic_partition_shape(c, &shape));
   TD_TRY(deal_rows(partitions, c->n_out, d));
   TD_TRY(td_array_in(data, &x));
   td_status *s = NULL;

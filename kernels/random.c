@@ -170,6 +170,23 @@ td_status *td_random_run(td_kernel_ctx *c, td_random_draw *d) {
   return NULL;
 }
 
+/* From inputs `i` and i + 1: scalars, minval below maxval unless nothing is to
+ * be drawn. */
+static td_status *read_range(const td_kernel_ctx *c, int i, bool any,
+                             td_random_draw *d) {
+  const td_tensor *min = td_in(c, i), *max = td_in(c, i + 1);
+  if (min->shape.rank != 0 || max->shape.rank != 0)
+    return td_error(TD_INVALID_ARGUMENT, "minval and maxval must be scalars");
+  int64_t low = td_tensor_get_i(min, 0), high = td_tensor_get_i(max, 0);
+  if (any && low >= high)
+    return td_error(TD_INVALID_ARGUMENT,
+                    "minval must be below maxval: they are %lld and %lld",
+                    (long long)low, (long long)high);
+  d->low = (uint64_t)low;
+  d->range = (uint64_t)high - (uint64_t)low;
+  return NULL;
+}
+
 td_status *td_random_out(td_kernel_ctx *c, int range, td_random_draw *d) {
   td_shape shape;
   td_tensor *y;
@@ -179,7 +196,7 @@ td_status *td_random_out(td_kernel_ctx *c, int range, td_random_draw *d) {
   d->count = td_tensor_count(y);
   d->to = y->data;
   if (d->kind != TD_RANDOM_INTEGER) return NULL;
-  return td_random_range(c, range, d->count > 0, d);
+  return read_range(c, range, d->count > 0, d);
 }
 
 td_status *td_random_on(td_kernel_ctx *c, td_random_kind kind,
@@ -216,21 +233,6 @@ static td_status *integer_infer(td_infer *c) {
   TD_TRY(td_infer_rank(c, 1, 0, "minval", NULL));
   TD_TRY(td_infer_rank(c, 2, 0, "maxval", NULL));
   return td_random_infer(c);
-}
-
-td_status *td_random_range(const td_kernel_ctx *c, int i, bool any,
-                           td_random_draw *d) {
-  const td_tensor *min = td_in(c, i), *max = td_in(c, i + 1);
-  if (min->shape.rank != 0 || max->shape.rank != 0)
-    return td_error(TD_INVALID_ARGUMENT, "minval and maxval must be scalars");
-  int64_t low = td_tensor_get_i(min, 0), high = td_tensor_get_i(max, 0);
-  if (any && low >= high)
-    return td_error(TD_INVALID_ARGUMENT,
-                    "minval must be below maxval: they are %lld and %lld",
-                    (long long)low, (long long)high);
-  d->low = (uint64_t)low;
-  d->range = (uint64_t)high - (uint64_t)low;
-  return NULL;
 }
 
 /* ---- RandomShuffle ------------------------------------------------------- */

@@ -52,11 +52,6 @@ td_status *td_random_on(td_kernel_ctx *c, td_random_kind kind,
  * integers are in the range of inputs `range` and range + 1. */
 td_status *td_random_out(td_kernel_ctx *c, int range,
                          td_random_draw *d) TD_MUST_USE;
-/* The range from inputs `i` and i + 1: scalars, minval below maxval unless
- * nothing is to be drawn. */
-td_status *td_random_range(const td_kernel_ctx *c, int i, bool any,
-                           td_random_draw *d) TD_MUST_USE;
-
 /* A whole kernel: output 0 is the rows of input 0 in an order that the words of
  * a stream tell. */
 td_status *td_random_shuffle(td_kernel_ctx *c, const td_philox *p) TD_MUST_USE;

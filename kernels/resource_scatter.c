@@ -121,7 +121,7 @@ static td_status *gather_rows(td_kernel_ctx *c, const td_tensor *x, int axis,
   return s;
 }
 
-td_status *td_resource_gather_begin(td_kernel_ctx *c, const td_tensor **out,
+td_status *td_gather_resource_begin(td_kernel_ctx *c, const td_tensor **out,
                                     int *axis, td_shape *shape) {
   const td_tensor *x, *indices = td_in(c, 1);
   td_variable *v;
@@ -145,7 +145,7 @@ static td_status *gather_run(td_kernel_ctx *c) {
   const td_tensor *x;
   td_shape shape;
   int axis;
-  TD_TRY(td_resource_gather_begin(c, &x, &axis, &shape));
+  TD_TRY(td_gather_resource_begin(c, &x, &axis, &shape));
   return gather_rows(c, x, axis, &shape);
 }
 

@@ -54,7 +54,7 @@ td_status *gather_run(td_kernel_ctx *c) {
   td_tensor *y;
   td_shape shape;
   int axis;
-  TD_TRY(td_resource_gather_begin(c, &x, &axis, &shape));
+  TD_TRY(td_gather_resource_begin(c, &x, &axis, &shape));
   TD_TRY(td_out(c, 0, &shape, &y));
   if (td_tensor_count(y) == 0) return nullptr;
   int64_t bytes = td_shape_span(&x->shape, axis + 1, x->shape.rank) *

@@ -54,7 +54,7 @@ static td_status *copy_slices(td_kernel_ctx *c, const td_tensor *x,
   return s;
 }
 
-td_status *td_resource_gather_nd_begin(td_kernel_ctx *c, const td_tensor **x,
+td_status *td_gather_resource_nd_begin(td_kernel_ctx *c, const td_tensor **x,
                                        td_shape *shape) {
   td_dtype want = td_ctx_node(c)->out[0].dtype;
   td_variable *v;
@@ -69,7 +69,7 @@ static td_status *gather_run(td_kernel_ctx *c) {
   const td_tensor *x;
   td_shape out;
   int64_t *rows, n;
-  TD_TRY(td_resource_gather_nd_begin(c, &x, &out));
+  TD_TRY(td_gather_resource_nd_begin(c, &x, &out));
   TD_TRY(td_gather_nd_rows(td_in(c, 1), &x->shape, false, &rows, &n));
   td_status *s = copy_slices(c, x, rows, n, &out);
   td_free(rows);

@@ -96,7 +96,7 @@ td_status *gather_run(td_kernel_ctx *c) {
   td_tensor *y;
   td_shape shape;
   slices s = {};
-  TD_TRY(td_resource_gather_nd_begin(c, &x, &shape));
+  TD_TRY(td_gather_resource_nd_begin(c, &x, &shape));
   TD_TRY(td_out(c, 0, &shape, &y));
   if (td_tensor_count(y) == 0) return nullptr;
   td_status *st = number_all(c, &x->shape,

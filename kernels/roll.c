@@ -39,7 +39,7 @@ static td_status *read_shifts(const td_tensor *shift, const td_tensor *axis,
   return NULL;
 }
 
-td_status *td_roll_read(td_kernel_ctx *c, td_roll_plan *p) {
+td_status *td_rolling_read(td_kernel_ctx *c, td_roll_plan *p) {
   const td_tensor *x = td_in(c, 0), *shift = td_in(c, 1), *axis = td_in(c, 2);
   *p = (td_roll_plan){0};
   if (x->shape.rank == 0)
@@ -52,7 +52,7 @@ static td_status *roll_run(td_kernel_ctx *c) {
   const td_shape *x = &td_in(c, 0)->shape;
   int64_t at[TD_MAX_RANK] = {0};
   td_roll_plan p;
-  TD_TRY(td_roll_read(c, &p));
+  TD_TRY(td_rolling_read(c, &p));
   int64_t n = td_shape_span(x, 0, p.axes);
   int64_t *rows = td_calloc((size_t)n, sizeof *rows);
   if (!rows) return td_oom();

@@ -40,7 +40,7 @@ td_status *roll_run(td_kernel_ctx *c) {
   td_roll_plan p;
   td_tensor *y;
   rolled f = {};
-  TD_TRY(td_roll_read(c, &p));
+  TD_TRY(td_rolling_read(c, &p));
   TD_TRY(td_out(c, 0, s, &y));
   f.axes = p.axes;
   for (int k = 0; k < p.axes; k++) {

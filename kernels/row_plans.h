@@ -42,12 +42,12 @@ typedef struct td_segments_plan {
 } td_segments_plan;
 td_status *td_unsorted_read(td_kernel_ctx *c, td_segments_plan *p) TD_MUST_USE;
 /* The shapes of SegmentSum and kin; p->segments and out.dim[0] are not set. */
-td_status *td_sorted_read(td_kernel_ctx *c, td_segments_plan *p) TD_MUST_USE;
+td_status *td_search_sorted_read(td_kernel_ctx *c, td_segments_plan *p) TD_MUST_USE;
 
 /* Where takes no scalars. */
 td_status *td_where_check(const td_shape *s) TD_MUST_USE;
 /* DynamicPartition: of a part, but for its first dimension, which is 0. */
-td_status *td_partition_shape(td_kernel_ctx *c, td_shape *out) TD_MUST_USE;
+td_status *td_dynamic_partition_shape(td_kernel_ctx *c, td_shape *out) TD_MUST_USE;
 
 /* TopK, TopKV2 and, with k = 1, NthElement: of rows of n elements the first k,
  * from place `first` of the order on; the outputs are made. */
@@ -91,7 +91,7 @@ typedef struct td_roll_plan {
   int axes;
   int64_t by[TD_MAX_RANK];
 } td_roll_plan;
-td_status *td_roll_read(td_kernel_ctx *c, td_roll_plan *p) TD_MUST_USE;
+td_status *td_rolling_read(td_kernel_ctx *c, td_roll_plan *p) TD_MUST_USE;
 
 /* MirrorPad and, `back`, its gradient. */
 typedef struct td_mirror_plan {

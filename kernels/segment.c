@@ -177,7 +177,7 @@ static td_status *count_rows(td_kernel_ctx *c, const int64_t *rows, int64_t n,
   return NULL;
 }
 
-td_status *td_sorted_read(td_kernel_ctx *c, td_segments_plan *p) {
+td_status *td_search_sorted_read(td_kernel_ctx *c, td_segments_plan *p) {
   p->out = td_in(c, 0)->shape;
   TD_TRY(check_sorted_shapes(&p->out, &td_in(c, 1)->shape));
   p->n = td_tensor_count(td_in(c, 1));
@@ -189,7 +189,7 @@ static td_status *sorted_run(td_kernel_ctx *c, td_row_reduce_op op, bool mean) {
   int64_t *rows, segments = 0;
   td_tensor counts = {0};
   td_segments_plan p;
-  TD_TRY(td_sorted_read(c, &p));
+  TD_TRY(td_search_sorted_read(c, &p));
   TD_TRY(read_sorted(td_in(c, 1), &rows, &segments));
   td_shape out = p.out;
   out.dim[0] = segments;

@@ -60,7 +60,7 @@ static td_status *read_infer(td_infer *c) {
   return NULL;
 }
 
-td_status *td_variable_read_run(td_kernel_ctx *c) {
+td_status *td_assign_read_run(td_kernel_ctx *c) {
   td_variable *v;
   td_tensor t;
   td_dtype dtype = td_ctx_node(c)->out[0].dtype;
@@ -153,7 +153,7 @@ static td_status *differing_shapes(const td_variable *v, const td_shape *have,
                   td_shape_str(value, &b));
 }
 
-td_status *td_variable_assign_run(td_kernel_ctx *c) {
+td_status *td_assign_run(td_kernel_ctx *c) {
   const td_tensor *value = td_in(c, 1);
   td_variable *v;
   TD_TRY(td_var(c, 0, &v));
@@ -179,7 +179,7 @@ static void change_piece(void *arg, int64_t begin, int64_t end) {
                   g->y + at, g->x + at);
 }
 
-td_status *td_variable_change(td_kernel_ctx *c, td_tensor **x) {
+td_status *td_assign_change(td_kernel_ctx *c, td_tensor **x) {
   const td_tensor *value = td_in(c, 1), *now;
   td_variable *v;
   TD_TRY(td_var(c, 0, &v));
@@ -195,7 +195,7 @@ td_status *td_variable_change(td_kernel_ctx *c, td_tensor **x) {
 
 static td_status *change_run(td_kernel_ctx *c, int op) {
   td_tensor *x;
-  TD_TRY(td_variable_change(c, &x));
+  TD_TRY(td_assign_change(c, &x));
   change g = {.op = op,
               .dtype = x->dtype,
               .size = td_dtype_size(x->dtype),
@@ -346,7 +346,7 @@ static const td_kernel_def kernels[] = {
      .flags = TD_KERNEL_INLINE},
     {.op = "ReadVariableOp",
      .device = "CPU",
-     .run = td_variable_read_run,
+     .run = td_assign_read_run,
      .shared = "resource"},
     {.op = "DisableCopyOnRead",
      .device = "CPU",
@@ -365,7 +365,7 @@ static const td_kernel_def kernels[] = {
      .flags = TD_KERNEL_INLINE},
     {.op = "AssignVariableOp",
      .device = "CPU",
-     .run = td_variable_assign_run,
+     .run = td_assign_run,
      .exclusive = "resource"},
     {.op = "AssignAddVariableOp",
      .device = "CPU",

@@ -30,7 +30,7 @@ td_status *launch(td_kernel_ctx *c, const td_tensor *x) {
 
 template <bool minus> td_status *run(td_kernel_ctx *c) {
   td_tensor *x;
-  TD_TRY(td_variable_change(c, &x));
+  TD_TRY(td_assign_change(c, &x));
   switch ((int)x->dtype) {
     EACH_REALS(CASE, minus) HALVES(CASE, minus) default
         : return td_cuda_no_type(c, 1);
@@ -47,12 +47,12 @@ const td_kernel_def kernels[] = {
     {.op = "ReadVariableOp",
      .device = "CUDA",
      .types = PLAIN,
-     .run = td_variable_read_run,
+     .run = td_assign_read_run,
      .shared = "resource"},
     {.op = "AssignVariableOp",
      .device = "CUDA",
      .types = PLAIN,
-     .run = td_variable_assign_run,
+     .run = td_assign_run,
      .exclusive = "resource"},
     {.op = "AssignAddVariableOp",
      .device = "CUDA",

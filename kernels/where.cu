@@ -156,7 +156,7 @@ td_status *sort_parts(td_kernel_ctx *c, td_cuda_halves *h,
 td_status *partition_first(td_kernel_ctx *c, td_cuda_halves *h) {
   td_shape shape;
   td_cuda_sorting by = {};
-  TD_TRY(td_partition_shape(c, &shape));
+  TD_TRY(td_dynamic_partition_shape(c, &shape));
   td_status *s = sort_parts(c, h, &by);
   td_cuda_sort_drop(&by);
   return s;
@@ -173,7 +173,7 @@ td_status *partition_second(td_kernel_ctx *c, td_cuda_halves *h) {
   const td_tensor *x = td_in(c, 0);
   const int64_t *rows = td_cuda_at<const int64_t>(&h->held[0]);
   td_shape shape;
-  TD_TRY(td_partition_shape(c, &shape));
+  TD_TRY(td_dynamic_partition_shape(c, &shape));
   int64_t each = td_shape_span(&shape, 1, shape.rank);
   for (int i = 0; i < c->n_out; i++) {
     int64_t first = h->number[i], n = h->number[i + 1] - first;
@@ -209,7 +209,7 @@ td_status *segment_first(td_kernel_ctx *c, td_cuda_halves *h) {
   td_segments_plan p;
   td_cuda_report report = td_cuda_report_of(
       c, "segment_ids must be sorted and not negative: %lld is behind %lld");
-  TD_TRY(td_sorted_read(c, &p));
+  TD_TRY(td_search_sorted_read(c, &p));
   h->n = 1;
   TD_TRY(list_of(c, 1, &h->told));
   int64_t *last = td_cuda_at<int64_t>(&h->told);
@@ -240,7 +240,7 @@ td_status *segment(td_kernel_ctx *c, td_cuda_halves *h, td_row_reduce_op op,
   const td_tensor *ids = td_in(c, 1);
   td_segments_plan p;
   td_row_reduce f = {};
-  TD_TRY(td_sorted_read(c, &p));
+  TD_TRY(td_search_sorted_read(c, &p));
   if (h->number[0] == INT64_MAX)
     return td_error(TD_INVALID_ARGUMENT, "an id of 2^63-1 is too large");
   int64_t n = h->number[0] + 1;

@@ -44,7 +44,7 @@ static void open_beside(void) {
   glob_t found;
   td_str pattern;
   const char *slash;
-  if (!dladdr((const void *)td_plugins_open, &here) || !here.dli_fname ||
+  if (!dladdr((const void *)td_plugin_at, &here) || !here.dli_fname ||
       !strstr(here.dli_fname, "libtide.so") ||
       !(slash = strrchr(here.dli_fname, '/')))
     return;
@@ -66,12 +66,8 @@ static void open_all(void) {
     open_beside();
 }
 
-void td_plugins_open(void) {
+const td_plugin *td_plugin_at(int i) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, open_all);
-}
-
-const td_plugin *td_plugin_at(int i) {
-  td_plugins_open();
   return i < (int)plugins.len ? &plugins.at[i] : NULL;
 }

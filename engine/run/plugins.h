@@ -18,10 +18,9 @@ typedef struct td_plugin {
   const char *why;           /* ... for this reason */
 } td_plugin;
 
-/* Opens them once in a process: those in the folder of libtide, or those that
- * $TIDE_PLUGINS names, a list of paths with colons between; "" is none. */
-void td_plugins_open(void);
-/* The i-th, NULL after the last. Borrowed; valid for ever. */
+/* The i-th, NULL after the last. Opens them once in a process: those in the
+ * folder of libtide, or those that $TIDE_PLUGINS names, a list of paths with
+ * colons between; "" is none. Borrowed; valid for ever. */
 const td_plugin *td_plugin_at(int i);
 
 TD_END
