@@ -138,7 +138,7 @@ td_status *td_gather_resource_begin(td_kernel_ctx *c, const td_tensor **out,
   TD_TRY(gather_shape(&x->shape, &indices->shape, *axis, shape));
   TD_TRY(td_array_count(shape, NULL));
   *out = x;
-  return td_row_updates_check(indices, x->shape.dim[*axis]);
+  return td_row_updates_check(c, indices, x->shape.dim[*axis]);
 }
 
 static td_status *gather_run(td_kernel_ctx *c) {
@@ -303,9 +303,9 @@ td_status *td_resource_scatter_begin(td_kernel_ctx *c, bool divides,
         v->base.name, td_dtype_name(now->dtype), td_dtype_name(updates->dtype));
   TD_TRY(check_table(&now->shape));
   TD_TRY(check_updates(&now->shape, &indices->shape, &updates->shape));
-  TD_TRY(td_row_updates_check(indices, now->shape.dim[0]));
+  TD_TRY(td_row_updates_check(c, indices, now->shape.dim[0]));
   *out = v;
-  bool seen = updates->buffer && updates->buffer->allocator->touchable;
+  bool seen = td_row_updates_sees(c, updates);
   return divides && seen ? check_divisors(updates) : NULL;
 }
 

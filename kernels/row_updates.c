@@ -11,9 +11,15 @@
 
 enum { CLASSES = 16 };
 
-td_status *td_row_updates_check(const td_tensor *indices, int64_t rows) {
+bool td_row_updates_sees(const td_kernel_ctx *c, const td_tensor *t) {
+  return t->buffer &&
+         (t->buffer->allocator->touchable || c->kernel->device->map);
+}
+
+td_status *td_row_updates_check(const td_kernel_ctx *c,
+                                const td_tensor *indices, int64_t rows) {
   int64_t n = td_tensor_count(indices);
-  if (n == 0 || !indices->buffer->allocator->touchable) return NULL;
+  if (n == 0 || !td_row_updates_sees(c, indices)) return NULL;
   for (int64_t i = 0; i < n; i++) {
     int64_t row = td_row_updates_index(indices, i);
     if (TD_UNLIKELY(row < 0 || row >= rows))

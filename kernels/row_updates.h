@@ -10,8 +10,11 @@
 /* Every index of `indices` (int32 or int64) is in [0, rows); INVALID_ARGUMENT
  * names the first that is not. Where this process may not look, the kernel that
  * uses them does. */
-td_status *td_row_updates_check(const td_tensor *indices,
+td_status *td_row_updates_check(const td_kernel_ctx *c,
+                                const td_tensor *indices,
                                 int64_t rows) TD_MUST_USE;
+/* May the kernel that runs as `c` look at the contents of its input? */
+bool td_row_updates_sees(const td_kernel_ctx *c, const td_tensor *t);
 
 static inline int64_t td_row_updates_index(const td_tensor *indices,
                                            int64_t i) {

@@ -189,7 +189,7 @@ static td_status *check(td_kernel_ctx *c, const roles *r, const td_variable *v,
   const td_tensor *indices = td_in(c, r->indices);
   TD_TRY(check_rows(name_of(c, r->grad), grad, &indices->shape, v->base.name,
                     var));
-  return td_row_updates_check(indices, var->dim[0]);
+  return td_row_updates_check(c, indices, var->dim[0]);
 }
 
 /* ---- the update ---------------------------------------------------------- */
