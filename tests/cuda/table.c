@@ -17,6 +17,7 @@ static const struct {
 #define ABSENT(op, why) {#op, why},
 #include "tests/cuda/absent.def"
 #undef ABSENT
+    {NULL, NULL},
 };
 
 typedef struct coverage {
@@ -72,7 +73,7 @@ static bool is_of_host(const td_op *op) {
 }
 
 static const char *why_absent(const char *op) {
-  for (size_t i = 0; i < TD_COUNT(absent); i++)
+  for (size_t i = 0; absent[i].op; i++)
     if (strcmp(absent[i].op, op) == 0) return absent[i].why;
   return NULL;
 }
@@ -121,7 +122,7 @@ static void test_table(void **state) {
     if (*((coverage *)e->value)->cpu) all[n++] = e->value;
   qsort(all, n, sizeof *all, compare);
   for (size_t i = 0; i < n; i++) wrong += check(all[i], count);
-  for (size_t i = 0; i < TD_COUNT(absent); i++)
+  for (size_t i = 0; absent[i].op; i++)
     if (!td_map_get(&by_op, absent[i].op)) {
       print_error("absent.def speaks of %s, which there is not\n",
                   absent[i].op);
