@@ -45,12 +45,17 @@ CFLAGS_ALL += -DTD_PLANTED=$(PLANT)
 endif
 LUA_CFLAGS := -I/usr/include/lua5.4
 LIBS := -lprotobuf-c -lsodium -lzmq -lz -lm -ldl
+# Hundreds of test programs, each with all objects in it, are linked by the
+# quickest linker that is there.
+LINK_TEST := $(if $(shell command -v mold 2>/dev/null),-fuse-ld=mold)
 
 .SUFFIXES:
 .DELETE_ON_ERROR:
 .PHONY: all demo test conformance soak bench install clean deps check doc
 
-all: $(B)/libtide.so $(B)/tide.so $(B)/tide
+all: base
+base: $(B)/libtide.so $(B)/tide.so $(B)/tide
+.PHONY: base
 
 # ---- sources ---------------------------------------------------------------
 
@@ -174,13 +179,17 @@ NVCC ?= $(firstword $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/c
 CUDA_HOME ?= $(patsubst %/bin/,%,$(dir $(NVCC)))
 CUDA_ARCH ?= sm_90
 CUDA_SRC := $(wildcard kernels/cuda/*.c)
-CU_SRC := $(wildcard kernels/*.cu)
+# Under the thread sanitizer, which is after the device and not its kernels, the
+# few that its tests use.
+CU_THREAD := $(patsubst %,kernels/%.cu,add_n binary cast fill gather matmul moves random \
+  reduce row_reduce strided_copy training unary variable where)
+CU_SRC := $(if $(filter thread,$(SANITIZE)),$(CU_THREAD),$(wildcard kernels/*.cu))
 CUDA_INCLUDE := -isystem $(CUDA_HOME)/include
 CU_WARN := -Wall,-Wextra,-Wno-missing-field-initializers
 NVCC_FLAGS = -std=c++20 -O2 -arch=$(CUDA_ARCH) --expt-relaxed-constexpr \
   -I. -I$(B) -Xcompiler -fPIC$(comma)-fvisibility=hidden$(comma)-fno-exceptions \
   -Xcompiler -fno-rtti$(comma)-fno-threadsafe-statics$(comma)$(CU_WARN) \
-  -Werror all-warnings -Xptxas -v,-warn-spills
+  --compress-mode=size -Werror all-warnings -Xptxas -v,-warn-spills
 
 $(B)/cuda/registry.c: FORCE
 	@mkdir -p $(@D)
@@ -209,13 +218,19 @@ $(B)/libtide_cuda.so: $(CUDA_C_OBJ) $(CU_SRC:kernels/%.cu=$(B)/cuda/%.cu.o) $(B)
 	  $(LDFLAGS_ALL) -ldl -lrt -lm
 cuda: $(B)/libtide_cuda.so
 .PHONY: cuda cuda-fake
+# An older nvcc cannot compile it, and then it is left out.
+NVCC_RELEASE := $(if $(NVCC),$(shell $(NVCC) --version | sed -n 's/.*release \([0-9]*\).*/\1/p'))
+HAS_CUDA := $(filter-out 1 2 3 4 5 6 7 8 9 10 11 12,$(NVCC_RELEASE))
+ifeq ($(SANITIZE)$(PLANT),)
+all: $(if $(HAS_CUDA),cuda)
+endif
 
 # The same plugin on any machine: kernels on the processor, a runtime that is
 # none (tests/cuda). Signed integers wrap there, as they do on a card.
 FAKE_SRC := $(wildcard tests/cuda/fake/*.c)
 FAKE_OBJ := $(FAKE_SRC:tests/cuda/fake/%.c=$(B)/cuda-fake/%.o) $(B)/cuda-fake/emulate.o
 CXX ?= g++
-CXX_FLAGS = -std=c++20 -D_GNU_SOURCE -O1 -g -fPIC -fwrapv -fvisibility=hidden \
+CXX_FLAGS = -std=c++20 -D_GNU_SOURCE $(if $(SANITIZE),-O0,-O1) -g -fPIC -fwrapv -fvisibility=hidden \
   -I. -I$(B) $(CUDA_INCLUDE) $(subst $(comma), ,$(CU_WARN)) -Werror \
   -Wno-deprecated-enum-float-conversion \
   $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer)
@@ -239,10 +254,12 @@ cuda-fake: $(B)/cuda-fake/libtide_cuda.so
 # C tests mirror the tree: tests/engine/base/map.c -> $(B)/tests/engine/base/map
 CTEST_SRC := $(wildcard tests/engine/*/*.c tests/kernels/*.c tests/kernels/*/*.c)
 CUDA_TESTS := $(patsubst %.c,$(B)/%,$(wildcard tests/cuda/*.c))
+cuda-ctests: cuda-fake $(CUDA_TESTS)
+.PHONY: cuda-ctests
 CTESTS := $(CTEST_SRC:%.c=$(B)/%)
 $(B)/tests/%: tests/%.c $(LIB_OBJ) $(B)/.flags
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) -rdynamic -MMD -MP -o $@ $< $(LIB_OBJ) $(LDFLAGS_ALL) $(LIBS) -lcmocka
+	$(CC) $(CFLAGS_ALL) -rdynamic -MMD -MP -o $@ $< $(LIB_OBJ) $(LINK_TEST) $(LDFLAGS_ALL) $(LIBS) -lcmocka
 $(B)/tests/engine/graph/signatures: LIBS += -ljansson
 
 # The simulator: tests/sim/base/pool.c takes the place of engine/base/pool.c, and
@@ -260,7 +277,7 @@ $(SIM_BASE:%.c=$(B)/%.o) $(SIM_SHARED_OBJ): $(B)/%.o: %.c $(B)/.flags
 $(SIM_TESTS): $(B)/tests/sim/%: tests/sim/%.c $(SIM_OBJ) $(SIM_SHARED_OBJ) $(B)/.flags
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) -MMD -MP -o $@ $< $(SIM_OBJ) $(SIM_SHARED_OBJ) \
-	  $(LDFLAGS_ALL) $(LIBS) -lcmocka
+	  $(LINK_TEST) $(LDFLAGS_ALL) $(LIBS) -lcmocka
 
 # The same with planted bug 11, which only an unlucky order shows.
 UNLUCKY := $(shell grep -l 'TD_PLANT(11)' engine/*/*.c)
@@ -280,14 +297,14 @@ $(B)/tests/rows/%.o: tests/rows/%.c $(B)/tests/golden/golden.pb-c.h \
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
 $(B)/tests/rows/rows: $(ROWS_OBJ) $(LIB_OBJ)
-	$(CC) -rdynamic -o $@ $^ $(LDFLAGS_ALL) $(LIBS) -lcmocka
+	$(CC) -rdynamic -o $@ $^ $(LINK_TEST) $(LDFLAGS_ALL) $(LIBS) -lcmocka
 
 # The console core, with the interpreter in it.
 CONSOLE_OBJ := $(CONSOLE_SRC:%.c=$(B)/%.o) $(BIND_OBJ)
 $(B)/tests/lua/console/%: tests/lua/console/%.c $(LIB_OBJ) $(CONSOLE_OBJ) $(B)/.flags
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) -MMD -MP -o $@ $< $(LIB_OBJ) $(CONSOLE_OBJ) \
-	  $(LDFLAGS_ALL) $(LIBS) -lcmocka -llua5.4
+	  $(LINK_TEST) $(LDFLAGS_ALL) $(LIBS) -lcmocka -llua5.4
 CONSOLE_TESTS := $(patsubst %.c,$(B)/%,$(wildcard tests/lua/console/*.c))
 
 # The editor of the prompt.
@@ -295,7 +312,7 @@ REPL_OBJ := $(filter-out $(B)/repl/main.o,$(REPL_SRC:%.c=$(B)/%.o))
 $(B)/tests/repl/%: tests/repl/%.c $(LIB_OBJ) $(CONSOLE_OBJ) $(REPL_OBJ) $(B)/.flags
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) -MMD -MP -o $@ $< $(LIB_OBJ) $(CONSOLE_OBJ) $(REPL_OBJ) \
-	  $(LDFLAGS_ALL) $(LIBS) -lcmocka -llua5.4 -ljansson $(REPL_LIBS)
+	  $(LINK_TEST) $(LDFLAGS_ALL) $(LIBS) -lcmocka -llua5.4 -ljansson $(REPL_LIBS)
 CONSOLE_TESTS += $(patsubst %.c,$(B)/%,$(wildcard tests/repl/*.c))
 
 ctests: $(CTESTS) $(SIM_TESTS) $(B)/tests/sim/unlucky/graphs $(CONSOLE_TESTS) $(B)/tests/rows/rows
@@ -307,8 +324,9 @@ ctests: $(CTESTS) $(SIM_TESTS) $(B)/tests/sim/unlucky/graphs $(CONSOLE_TESTS) $(
 # two that make the same files at once (make -j all test-build) spoil them.
 THREAD_TESTS := $(wildcard $(addprefix tests/,$(shell sed 's/\#.*//' tests/thread.txt)))
 test-build: all ctests
-	$(MAKE) SANITIZE=address,undefined ctests $(B)/address-undefined/tide
-	$(MAKE) SANITIZE=thread thread-ctests
+	$(MAKE) SANITIZE=address,undefined ctests $(B)/address-undefined/tide \
+	  $(if $(HAS_CUDA),cuda-ctests)
+	$(MAKE) SANITIZE=thread thread-ctests $(if $(HAS_CUDA),cuda-ctests)
 	$(MAKE) fuzz-build
 thread-ctests: $(THREAD_TESTS:%.c=$(B)/%)
 .PHONY: test-build thread-ctests
@@ -354,7 +372,7 @@ conformance: setup-build
 	$(MAKE) -j$(JOBS) all ctests $(filter %/far.so,$(DEVICE))
 	tests/run.py --build $(B) --device $(DEVICE)
 demo: setup-build
-	$(MAKE) -j$(JOBS) all
+	$(MAKE) -j$(JOBS) base
 	$(B)/tide tutorials/mnist_mlp.lua
 # The peers come from PyPI into a virtual environment of their own.
 PEERS ?=

@@ -251,6 +251,21 @@ def conformance(build, device):
     return [on_device(device, c, library) for c in commands]
 
 
+def cuda(build):
+    """The plugin on the runtime that is none: its tests, all op rows, and ops beside
+    the CPU's. A skip where CUDA is not installed."""
+    fake = os.path.join(build, "cuda-fake/libtide_cuda.so")
+    if not os.path.exists(os.path.join(ROOT, fake)):
+        return [["printf", "skip: cuda_toolkit\n0 passed, 0 failed, 1 skipped\n"]]
+    on_card = ["env", f"TIDE_LIBRARY={os.path.abspath(fake)}"]
+    tests = [[*on_card, *c] for c in c_tests(build, ["cuda/*.c"])]
+    if "thread" in os.path.basename(build):  # with few kernels
+        return [c for c in tests if not c[-1].endswith("/table")]
+    lua = sorted(glob.glob("tests/cuda/*.lua", root_dir=ROOT))
+    return [*tests, [*on_card, "TIDE_DEVICE=CUDA", os.path.join(build, "tests/rows/rows")],
+            *([*on_card, os.path.join(build, "tide"), f] for f in lua)]
+
+
 def programs(folder):
     """Tests that are programs; files with an ending are what these use."""
     found = sorted(glob.glob(f"tests/{folder}/*", root_dir=ROOT))
@@ -273,6 +288,9 @@ def parts(build, soak, fuzz):
         "c": (short(c_tests(build, C_TESTS)), scale),
         "c-address": (short(c_tests(build + "/address-undefined", C_TESTS)), {**asan, **scale}),
         "c-thread": (c_tests(build + "/thread", listed("thread.txt")), {**tsan, **scale}),
+        "cuda": (cuda(build + "/address-undefined"),
+                 {**asan, "ASAN_OPTIONS": asan["ASAN_OPTIONS"] + ":detect_odr_violation=0", **scale}),
+        "cuda-thread": (cuda(build + "/thread"), {**tsan, **scale}),
         "workers": (short(conformance_of_workers(build, fleet_of("worker"), not soak)), scale),
         "lua": ([[tide, "tests/lua/run.lua"]], scale),
         # The rest of their conformance is in c and lua-test.
