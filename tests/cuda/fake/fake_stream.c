@@ -203,16 +203,17 @@ cudaError_t td_fake_check_launch(dim3 grid, dim3 block, size_t shared) {
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags) {
   cudaError_t e = td_fake_call("cudaEventCreateWithFlags");
-  (void)flags;
   if (e != cudaSuccess) return e;
   *out = calloc(1, sizeof **out);
   if (!*out) return td_fake_last(cudaErrorMemoryAllocation);
   pthread_mutex_init(&(*out)->lock, NULL);
   td_fake_add(&td_fake_there.events, 1);
+  td_fake_time_make(*out, flags);
   return cudaSuccess;
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t v) {
+  td_fake_time_drop(v);
   td_fake_add(&td_fake_there.events, -1);
   pthread_mutex_destroy(&v->lock);
   free(v);
@@ -221,6 +222,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t v) {
 
 cudaError_t cudaEventRecord(cudaEvent_t v, cudaStream_t s) {
   cudaError_t e = call_on("cudaEventRecord", s->device);
+  if (e == cudaSuccess) e = td_fake_time_record(v, s);
   if (e != cudaSuccess) return e;
   pthread_mutex_lock(&v->lock);
   v->on = s;
