@@ -166,10 +166,10 @@ typedef struct td_cuda_span td_cuda_span;
 typedef struct td_cuda_tracing td_cuda_tracing; /* a device's */
 
 /* With the device's lock, the device is set: what is enqueued on `s` between the
- * two is work of `c`, which moves `bytes`. NULL where `c` is, or is not of a
- * step that is traced. */
+ * two is work of `c`, a copy of `bytes`, or -1: its kernel. NULL where `c` is, or
+ * is not of a step that is traced. */
 td_cuda_span *td_cuda_span_begin(td_cuda *d, td_cuda_stream_name s,
-                                 const td_kernel_ctx *c, size_t bytes);
+                                 const td_kernel_ctx *c, int64_t bytes);
 /* Before anything else waits for the work. Not `enqueued`: it failed. */
 void td_cuda_span_end(td_cuda_span *w, bool enqueued);
 /* No work is left; the device is set. */

@@ -171,7 +171,7 @@ td_status *td_cuda_enqueue(td_kernel_ctx *c,
   td_status *s = note(d, c);
   uint64_t number = d->enqueued;
   if (td_ok(s)) {
-    td_cuda_span *w = td_cuda_span_begin(d, TD_CUDA_COMPUTE, c, 0);
+    td_cuda_span *w = td_cuda_span_begin(d, TD_CUDA_COMPUTE, c, -1);
     s = run(c);
     td_cuda_span_end(w, td_ok(s));
     if (number % MARK_EVERY == 0) leave_mark(d);
@@ -275,7 +275,7 @@ static td_status *enqueue_copy(td_cuda *d, copy_wait *w) {
   td_cuda_stream_name stream;
   enum cudaMemcpyKind kind;
   TD_TRY(choose(d, &w->from, &w->to, &stream, &kind));
-  td_cuda_span *span = td_cuda_span_begin(d, stream, w->traced, bytes);
+  td_cuda_span *span = td_cuda_span_begin(d, stream, w->traced, (int64_t)bytes);
   cudaError_t e = cudaSuccess;
   if (bytes)
     e = cudaMemcpyAsync(w->to.data, w->from.data, bytes, kind,
@@ -331,7 +331,8 @@ static td_status *enqueue_peer(td_cuda *d, const td_cuda *p, copy_wait *w) {
   size_t bytes = td_tensor_bytes(&w->from);
   reach(d, p);
   TD_TRY(order_in(d, &w->to));
-  td_cuda_span *span = td_cuda_span_begin(d, TD_CUDA_IN, w->traced, bytes);
+  td_cuda_span *span =
+      td_cuda_span_begin(d, TD_CUDA_IN, w->traced, (int64_t)bytes);
   cudaError_t e = cudaSuccess;
   if (bytes)
     e = cudaMemcpyPeerAsync(w->to.data, d->ordinal, w->from.data, p->ordinal,

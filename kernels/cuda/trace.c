@@ -193,10 +193,10 @@ static bool record(td_cuda *d, td_cuda_stream_name s, cudaEvent_t e) {
 }
 
 static td_trace_event describe(const td_cuda *d, td_cuda_stream_name s,
-                               const td_kernel_ctx *c, size_t bytes) {
+                               const td_kernel_ctx *c, int64_t bytes) {
   const td_node *n = td_ctx_node(c);
   return (td_trace_event){.node = n->name,
-                          .op = n->op->type,
+                          .op = bytes < 0 ? n->op->type : "copy",
                           .device = d->base.name,
                           .stream = names[s] ? names[s] : "a stream",
                           .value = "",
@@ -204,11 +204,11 @@ static td_trace_event describe(const td_cuda *d, td_cuda_stream_name s,
                           .thread = (int32_t)s,
                           .frame = c->frame,
                           .iteration = c->iteration,
-                          .bytes = (int64_t)bytes};
+                          .bytes = bytes < 0 ? 0 : bytes};
 }
 
 td_cuda_span *td_cuda_span_begin(td_cuda *d, td_cuda_stream_name s,
-                                 const td_kernel_ctx *c, size_t bytes) {
+                                 const td_kernel_ctx *c, int64_t bytes) {
   if (TD_LIKELY(!c || !c->step->trace)) return NULL;
   td_cuda_tracing *t = tracing_of(d);
   origin *since = t ? origin_now(t) : NULL;

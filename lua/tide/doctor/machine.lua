@@ -59,14 +59,15 @@ local function zeromq(r)
   end
 end
 
--- Devices of libraries beside Tide's own: each line is "name: text".
+-- Devices of libraries beside Tide's own: each line is "name: text", or
+-- "name! text" of what is not there.
 local function plugins(r)
   for _, p in ipairs(core.plugins()) do
     if p.why then
       r:note(p.path:match "[^/]*$", p.why, "make rebuilds it")
     end
-    for name, text in (p.about or ""):gmatch "([^\n]-): ([^\n]*)" do
-      if name:find ":%d" then
+    for name, sign, text in (p.about or ""):gmatch "([^\n]-)([:!]) ([^\n]*)" do
+      if sign == ":" then
         r:ok(name, text)
       else
         r:note(name, text)
