@@ -232,7 +232,11 @@ $(B)/cuda-fake/libtide_cuda.so: $(CUDA_C_OBJ) $(FAKE_OBJ) \
   $(CU_SRC:kernels/%.cu=$(B)/cuda-fake/%.cu.o) $(B)/libtide.so
 	$(CXX) -shared -Wl,-z,nodelete -o $@ $(filter %.o,$^) -L$(B) -ltide \
 	  -Wl,-rpath,'$$ORIGIN/..' $(LDFLAGS_ALL)
-cuda-fake: $(B)/cuda-fake/libtide_cuda.so
+# Libraries of the machine that are none: TIDE_CUDA_LIBS=$(B)/cuda-fake
+$(B)/cuda-fake/libnvidia-ml.so.1: tests/cuda/libraries/nvml.c $(B)/.flags
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) -shared -o $@ $<
+cuda-fake: $(B)/cuda-fake/libtide_cuda.so $(B)/cuda-fake/libnvidia-ml.so.1
 
 # ---- tests -----------------------------------------------------------------
 

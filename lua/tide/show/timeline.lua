@@ -90,7 +90,7 @@ end
 
 -- ---- lanes -----------------------------------------------------------------
 
-local WAITS = {_Recv = true, _HostRecv = true}
+local WAITS = {_Recv = true, _HostRecv = true, _Send = true, _HostSend = true}
 local PALE = "#ccd3dc"
 
 -- A colour for each of the longest ops, grey for the others.
