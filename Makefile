@@ -236,7 +236,11 @@ $(B)/cuda-fake/libtide_cuda.so: $(CUDA_C_OBJ) $(FAKE_OBJ) \
 $(B)/cuda-fake/libnvidia-ml.so.1: tests/cuda/libraries/nvml.c $(B)/.flags
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) -shared -o $@ $<
-cuda-fake: $(B)/cuda-fake/libtide_cuda.so $(B)/cuda-fake/libnvidia-ml.so.1
+$(B)/cuda-fake/libcupti.so.13: tests/cuda/libraries/cupti.c $(B)/.flags
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) $(CUDA_INCLUDE) -shared -Wl,-soname,libcupti.so.13 -o $@ $<
+cuda-fake: $(B)/cuda-fake/libtide_cuda.so $(B)/cuda-fake/libnvidia-ml.so.1 \
+  $(B)/cuda-fake/libcupti.so.13
 
 # ---- tests -----------------------------------------------------------------
 

@@ -197,6 +197,8 @@ static void push_events(lua_State *L, td_trace *t) {
     td_lua_set_integer(L, "iteration", e[i].iteration);
     td_lua_set_integer(L, "bytes", e[i].bytes);
     if (td_trace_is_work(&e[i])) td_lua_set_string(L, "stream", e[i].stream);
+    if (td_trace_is_work(&e[i]) && *e[i].value)
+      td_lua_set_string(L, "kernel", e[i].value);
     if (e[i].memory) td_lua_set_integer(L, "memory", e[i].memory);
     if (e[i].failed) td_lua_set_flag(L, "failed", true);
     lua_rawseti(L, -2, i + 1);

@@ -34,7 +34,8 @@ typedef enum td_trace_way {
 
 typedef struct td_trace_event {
   const char *node, *op, *device; /* owned by the trace */
-  const char *value; /* of what is sent or received: its name; else "" */
+  const char *value; /* of what is sent or received: its name; of a device's own
+                        work that of its code, where it is known; else "" */
   int64_t ready, start, end;      /* ns of td_clock_now */
   int32_t thread;
   uint64_t frame;

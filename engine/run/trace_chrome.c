@@ -168,6 +168,7 @@ static void add_event(chart *c, const td_trace_event *e, const row *r) {
   td_str_addf(c->out, ",\"iteration\":%lld,\"bytes\":%lld",
               (long long)e->iteration, (long long)e->bytes);
   moment(c, "waited_us", e->start - e->ready);
+  if (td_trace_is_work(e) && *e->value) text(c, "kernel", e->value);
   td_str_add(c->out,
              e->failed ? ",\"failed\":true},\"cname\":\"terrible\"}" : "}}");
 }

@@ -172,13 +172,17 @@ td_cuda_span *td_cuda_span_begin(td_cuda *d, td_cuda_stream_name s,
                                  const td_kernel_ctx *c, int64_t bytes);
 /* Before anything else waits for the work. Not `enqueued`: it failed. */
 void td_cuda_span_end(td_cuda_span *w, bool enqueued);
+/* Is there work of which more is to be told when it settles? Under the lock. */
+bool td_cuda_traces(const td_cuda *d);
+/* On the thread of the events: what is over and due goes to its trace. */
+void td_cuda_trace_due(td_cuda *d);
 /* No work is left; the device is set. */
 void td_cuda_tracing_free(td_cuda_tracing *t);
 
 /* ---- doors (doors.def, tell.c) ------------------------------------------- */
 
-/* Opens a library that need not be there: by its name, in the folders of
- * $TIDE_CUDA_LIBS, or where the toolkit is. Once and for all: nobody closes it.
+/* Opens a library that need not be there: in the folders of $TIDE_CUDA_LIBS, by
+ * its name, or where the toolkit is. Once and for all: nobody closes it.
  * NOT_FOUND says why not. */
 td_status *td_cuda_library(const char *soname, void **out) TD_MUST_USE;
 /* td_device_factory.tell */
@@ -225,7 +229,7 @@ struct td_cuda {
   td_status *lost; /* atomic; set once, under the lock: the first cause */
   bool lost_told;  /* under the lock: steps know */
   uint32_t peers;  /* under the lock: of their ordinals: reached directly */
-  td_cuda_tracing *tracing; /* under the lock: made when it is first needed */
+  td_cuda_tracing *tracing; /* atomic; under the lock: once it is needed */
 };
 
 extern const td_device_factory td_cuda_factory;

@@ -102,7 +102,8 @@ static bool settle(td_device *base, td_settling *of) {
   td_cuda *d = (td_cuda *)base;
   if (!__atomic_load_n(&d->opened, __ATOMIC_ACQUIRE)) return true;
   pthread_mutex_lock(&d->lock);
-  bool settled = td_cuda_complete(d->events) >= d->enqueued;
+  bool settled =
+      td_cuda_complete(d->events) >= d->enqueued && !td_cuda_traces(d);
   if (!settled) {
     of->mark[0] = d->enqueued;
     if (!d->lost) leave_mark(d);

@@ -35,17 +35,15 @@ static void *open_in_folders(const char *folders, const char *soname) {
   return l;
 }
 
+/* Folders that are named come first: who names them wants what is there. */
 td_status *td_cuda_library(const char *soname, void **out) {
-  td_str why;
-  *out = dlopen(soname, RTLD_NOW | RTLD_LOCAL);
-  if (*out) return NULL;
-  td_str_init(&why);
-  td_str_add(&why, dlerror());
   *out = open_in_folders(getenv("TIDE_CUDA_LIBS"), soname);
-  if (!*out) *out = open_in_folders("/usr/local/cuda/lib64", soname);
-  td_status *s = *out ? NULL : td_error(TD_NOT_FOUND, "%s", td_str_c(&why));
-  td_str_deinit(&why);
-  return s;
+  if (*out || (*out = dlopen(soname, RTLD_NOW | RTLD_LOCAL))) return NULL;
+  td_status *s = td_error(TD_NOT_FOUND, "%s", dlerror());
+  *out = open_in_folders("/usr/local/cuda/lib64", soname);
+  if (!*out) return s;
+  td_status_release(s);
+  return NULL;
 }
 
 /* ---- doors --------------------------------------------------------------- */

@@ -12,15 +12,23 @@
  * last digits with its length. What still cannot be, a beginning before the
  * work was enqueued, is set right.
  *
+ * With CUPTI (cupti.h), which sees each kernel of a node and those that
+ * libraries launch, what it saw takes the place of the whole, when somebody
+ * settles: until then the pieces of work are due.
+ *
  * Nothing here fails a step. What cannot be timed is not in the trace.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
 #include "engine/base/clock.h"
 #include "engine/base/mem.h"
 #include "engine/run/trace.h"
 #include "kernels/cuda/cuda.h"
+#include "kernels/cuda/cupti.h"
 
-enum { TRIES = 4 };
+enum { TRIES = 4, PIECES = 256 /* of one node */, NAME = 64 };
 #define FRESH INT64_C(500000000) /* ns that an origin serves */
 
 /* A moment that both clocks know. */
@@ -35,6 +43,8 @@ struct td_cuda_tracing {
   TD_VEC(cudaEvent_t) kept; /* under it: events that tell times */
   cudaStream_t idle;        /* under the device's, as what follows */
   origin *last;
+  int32_t open;      /* atomic: pieces of work that CUPTI is to tell of */
+  td_cuda_span *due; /* of the thread of the events: those that are over */
 };
 
 struct td_cuda_span {
@@ -45,6 +55,9 @@ struct td_cuda_span {
   cudaEvent_t start, end;
   td_trace *into; /* a share */
   td_trace_event event;
+  uint64_t number; /* CUPTI's; 0: none */
+  bool timed;
+  td_cuda_span *next;
 };
 
 static const char *const names[TD_CUDA_STREAMS] = {
@@ -154,6 +167,10 @@ static bool when(const origin *o, cudaEvent_t e, int64_t *at) {
 
 static void span_free(td_cuda_span *w) {
   td_cuda_tracing *t = w->of->tracing;
+  if (w->number) {
+    __atomic_fetch_sub(&t->open, 1, __ATOMIC_RELEASE);
+    td_cupti_end();
+  }
   event_keep(t, w->start);
   event_keep(t, w->end);
   origin_release(t, w->since);
@@ -161,20 +178,80 @@ static void span_free(td_cuda_span *w) {
   td_free(w);
 }
 
+/* What is wrong by what reading both clocks takes is set right. */
+static void set_right(td_trace_event *v) {
+  int64_t now = td_clock_now();
+  if (v->end > now) v->end = now;
+  if (v->start < v->ready) v->start = v->ready;
+  if (v->start > v->end) v->start = v->end;
+  if (v->ready > v->start) v->ready = v->start;
+}
+
 /* On the thread of the events. */
 static void over_span(td_cuda_wait *base, cudaError_t e) {
   td_cuda_span *w = (td_cuda_span *)base;
   td_trace_event *v = &w->event;
-  if (e == cudaSuccess && when(w->since, w->start, &v->start) &&
-      when(w->since, w->end, &v->end)) {
-    int64_t now = td_clock_now();
-    if (v->end > now) v->end = now;
-    if (v->start < v->ready) v->start = v->ready;
-    if (v->start > v->end) v->start = v->end;
-    if (v->ready > v->start) v->ready = v->start;
-    td_trace_add(w->into, v);
+  w->timed = e == cudaSuccess && when(w->since, w->start, &v->start) &&
+             when(w->since, w->end, &v->end);
+  if (w->timed) set_right(v);
+  if (w->number && e == cudaSuccess) {
+    w->next = w->of->tracing->due;
+    w->of->tracing->due = w;
+    return;
   }
+  if (w->timed) td_trace_add(w->into, v);
   span_free(w);
+}
+
+/* The last of the names in "_ZN12_GLOBAL__N_16matmulIfEEvPKT_": "matmul". */
+static void short_name(const char *mangled, char out[NAME]) {
+  const char *at = mangled;
+  size_t n = strlen(mangled);
+  if (strncmp(at, "_Z", 2) == 0) {
+    at += 2 + (at[2] == 'N');
+    for (char *end; *at >= '1' && *at <= '9'; at = end + n) {
+      n = strtoul(at, &end, 10);
+      if (n > strlen(end)) break;
+      mangled = end;
+      if (end[n] < '1' || end[n] > '9') break;
+    }
+  }
+  if (n >= NAME) n = NAME - 1;
+  if (n > strlen(mangled)) n = strlen(mangled);
+  memcpy(out, mangled, n);
+  out[n] = '\0';
+}
+
+static void deliver(td_cuda_span *w) {
+  td_cupti_piece pieces[PIECES];
+  char name[NAME];
+  size_t n = td_cupti_take(w->number, pieces, PIECES);
+  for (size_t i = 0; i < n; i++) {
+    td_trace_event v = w->event;
+    v.start = pieces[i].start;
+    v.end = pieces[i].end;
+    short_name(pieces[i].kernel ? pieces[i].kernel : "", name);
+    v.value = name;
+    set_right(&v);
+    td_trace_add(w->into, &v);
+  }
+  if (n == 0 && w->timed) td_trace_add(w->into, &w->event);
+  span_free(w);
+}
+
+bool td_cuda_traces(const td_cuda *d) {
+  return d->tracing && __atomic_load_n(&d->tracing->open, __ATOMIC_ACQUIRE) > 0;
+}
+
+void td_cuda_trace_due(td_cuda *d) {
+  td_cuda_tracing *t = __atomic_load_n(&d->tracing, __ATOMIC_ACQUIRE);
+  if (TD_LIKELY(!t || !t->due)) return;
+  td_cupti_flush();
+  while (t->due) {
+    td_cuda_span *w = t->due;
+    t->due = w->next;
+    deliver(w);
+  }
 }
 
 static td_cuda_tracing *tracing_of(td_cuda *d) {
@@ -182,7 +259,8 @@ static td_cuda_tracing *tracing_of(td_cuda *d) {
   td_cuda_tracing *t = td_calloc(1, sizeof *t);
   if (!t) return NULL;
   pthread_mutex_init(&t->lock, NULL);
-  return d->tracing = t;
+  __atomic_store_n(&d->tracing, t, __ATOMIC_RELEASE);
+  return t;
 }
 
 static bool record(td_cuda *d, td_cuda_stream_name s, cudaEvent_t e) {
@@ -207,6 +285,14 @@ static td_trace_event describe(const td_cuda *d, td_cuda_stream_name s,
                           .bytes = bytes < 0 ? 0 : bytes};
 }
 
+static void number_span(td_cuda_tracing *t, td_cuda_span *w) {
+  static uint64_t last; /* atomic */
+  if (!td_cupti_begin()) return;
+  w->number = __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&t->open, 1, __ATOMIC_RELAXED);
+  td_cupti_enter(w->number);
+}
+
 td_cuda_span *td_cuda_span_begin(td_cuda *d, td_cuda_stream_name s,
                                  const td_kernel_ctx *c, int64_t bytes) {
   if (TD_LIKELY(!c || !c->step->trace)) return NULL;
@@ -222,8 +308,10 @@ td_cuda_span *td_cuda_span_begin(td_cuda *d, td_cuda_stream_name s,
   w->into = td_trace_retain(c->step->trace);
   w->event = describe(d, s, c, bytes);
   if (event_take(t, &w->start) && event_take(t, &w->end) &&
-      record(d, s, w->start))
+      record(d, s, w->start)) {
+    number_span(t, w);
     return w;
+  }
   span_free(w);
   return NULL;
 }
@@ -233,6 +321,7 @@ td_cuda_span *td_cuda_span_begin(td_cuda *d, td_cuda_stream_name s,
 void td_cuda_span_end(td_cuda_span *w, bool enqueued) {
   if (TD_LIKELY(!w)) return;
   td_status *s = NULL;
+  if (w->number) td_cupti_leave();
   bool waits = enqueued && record(w->of, w->on, w->end);
   if (waits) s = td_cuda_await(w->of->events, w->on, &w->wait);
   if (!waits || !td_ok(s)) span_free(w);
@@ -243,6 +332,10 @@ void td_cuda_span_end(td_cuda_span *w, bool enqueued) {
 
 void td_cuda_tracing_free(td_cuda_tracing *t) {
   if (!t) return;
+  for (td_cuda_span *w; (w = t->due);) {
+    t->due = w->next;
+    span_free(w);
+  }
   origin_release(t, t->last);
   for (size_t i = 0; i < t->kept.len; i++)
     (void)cudaEventDestroy(t->kept.at[i]);

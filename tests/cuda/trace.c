@@ -49,7 +49,9 @@ static int begin(void **state) {
   assert_true(n > 0);
   path[n] = '\0';
   for (int i = 0; i < 3; i++) (void)dirname(path);
-  strcat(path, "/cuda-fake/libtide_cuda.so");
+  strcat(path, "/cuda-fake");
+  setenv("TIDE_CUDA_LIBS", path, 1);
+  strcat(path, "/libtide_cuda.so");
   OK(td_library_load(path, &library));
   cuda = library->devices[0];
   void *plugin = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
@@ -62,6 +64,7 @@ static int begin(void **state) {
 
 static int set_up(void **state) {
   (void)state;
+  unsetenv("TIDE_FAKE_CUPTI");
   fake.plan(NULL);
   return 0;
 }
@@ -316,14 +319,49 @@ static void test_lost(void **state) {
   }
 }
 
+/* The same with CUPTI: the kernels have names. */
+static void test_with_cupti(void **state) {
+  chain c;
+  td_trace *t;
+  int64_t n, named = 0;
+  setenv("TIDE_CUPTI", "1", 1);
+  chain_init(&c);
+  OK(td_trace_new(&t));
+  int64_t from = td_clock_now();
+  OK(run(&c, t));
+  check_trace(t, from, td_clock_now());
+  const td_trace_event *e = td_trace_events(t, &n);
+  for (int64_t i = 0; i < n; i++) named += strcmp(e[i].value, "work") == 0;
+  assert_int_equal(named, 2 * PAIRS);
+  td_trace_release(t);
+  chain_deinit(&c);
+  test_a_step(state);
+  test_steps_at_once(state);
+  test_what_cannot_be_timed(state);
+  test_lost(state);
+}
+
+/* CUPTI that does not work, or sees nothing: events tell. */
+static void test_without_cupti(void **state) {
+  static const char *const refuses[] = {"cuptiActivityEnable",
+                                        "cuptiActivityRegisterCallbacks",
+                                        "cuptiActivityFlushAll"};
+  for (size_t i = 0; i < TD_COUNT(refuses); i++) {
+    setenv("TIDE_FAKE_CUPTI", refuses[i], 1);
+    test_a_step(state);
+  }
+}
+
 /* Cards, the driver, and a door that is not there. */
 static void test_what_is_told(void **state) {
   (void)state;
   td_str text = {0};
   cuda->tell(&text);
-  assert_non_null(strstr(td_str_c(&text), "CUDA: driver of CUDA 13.0"));
+  assert_non_null(
+      strstr(td_str_c(&text), "CUDA: driver 580.65.06 of CUDA 13.0, "));
   assert_non_null(strstr(td_str_c(&text), "CUDA:0: Fake 0 at 0000:00:0a.0, "));
-  assert_non_null(strstr(td_str_c(&text), "NVML"));
+  assert_non_null(strstr(td_str_c(&text), "NVML: 13.580.65.06\n"));
+  assert_non_null(strstr(td_str_c(&text), "CUPTI: 13.0."));
   td_str_deinit(&text);
 }
 
@@ -335,6 +373,8 @@ int main(void) {
       TEST(test_steps_at_once),
       TEST(test_what_cannot_be_timed),
       TEST(test_lost),
+      TEST(test_with_cupti),
+      TEST(test_without_cupti),
       TEST(test_what_is_told),
   };
   return cmocka_run_group_tests(tests, begin, NULL);

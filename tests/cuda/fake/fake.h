@@ -89,6 +89,10 @@ cudaError_t td_fake_push(cudaStream_t stream, const char *kind,
 void td_fake_time_make(cudaEvent_t v, unsigned flags);
 cudaError_t td_fake_time_record(cudaEvent_t v, cudaStream_t s);
 void td_fake_time_drop(cudaEvent_t v);
+/* Of work that is enqueued, begins and has ended, to a tool that watches. */
+uint32_t td_fake_enqueued(const char *kind);
+uint64_t td_fake_begins(uint32_t call);
+void td_fake_ended(uint32_t call, const char *kind, uint64_t began);
 
 #ifdef __cplusplus
 }

@@ -18,6 +18,7 @@ typedef struct work {
   void (*run)(void *arg);
   void (*drop)(void *arg);
   void *arg;
+  uint32_t call; /* a tool's number */
 } work;
 
 /* What the plugin has as cudaStream_t. */
@@ -51,10 +52,12 @@ static void nap(unsigned *seed) {
 }
 
 static void do_work(cudaStream_t s, work *w) {
+  uint64_t began = td_fake_begins(w->call);
   if (td_fake_work(w->kind, s->device) == cudaSuccess)
     w->run(w->arg);
   else
     w->drop(w->arg);
+  td_fake_ended(w->call, w->kind, began);
   free(w);
 }
 
@@ -169,7 +172,7 @@ cudaError_t td_fake_push(cudaStream_t s, const char *kind,
   if (!s) return td_fake_last(cudaErrorInvalidResourceHandle);
   work *w = malloc(sizeof *w);
   if (!w) return td_fake_last(cudaErrorMemoryAllocation);
-  *w = (work){NULL, kind, run, drop, arg};
+  *w = (work){NULL, kind, run, drop, arg, td_fake_enqueued(kind)};
   pthread_mutex_lock(&s->lock);
   if (s->last)
     s->last->next = w;
