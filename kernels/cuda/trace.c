@@ -178,13 +178,16 @@ static void span_free(td_cuda_span *w) {
   td_free(w);
 }
 
-/* What is wrong by what reading both clocks takes is set right. */
+/* What is wrong by what reading both clocks takes is set right: nothing begins
+ * before it was enqueued, or ends later than now. */
 static void set_right(td_trace_event *v) {
-  int64_t now = td_clock_now();
+  int64_t now = td_clock_now(), early = v->ready - v->start;
+  if (early > 0) {
+    v->start += early;
+    v->end += early;
+  }
   if (v->end > now) v->end = now;
-  if (v->start < v->ready) v->start = v->ready;
   if (v->start > v->end) v->start = v->end;
-  if (v->ready > v->start) v->ready = v->start;
 }
 
 /* On the thread of the events. */
