@@ -247,7 +247,15 @@ $(B)/cuda-fake/libtide_cuda.so: $(CUDA_C_OBJ) $(FAKE_OBJ) \
   $(CU_SRC:kernels/%.cu=$(B)/cuda-fake/%.cu.o) $(B)/libtide.so
 	$(CXX) -shared -Wl,-z,nodelete -o $@ $(filter %.o,$^) -L$(B) -ltide \
 	  -Wl,-rpath,'$$ORIGIN/..' $(LDFLAGS_ALL)
-cuda-fake: $(B)/cuda-fake/libtide_cuda.so
+# Libraries of the machine that are none: TIDE_CUDA_LIBS=$(B)/cuda-fake
+$(B)/cuda-fake/libnvidia-ml.so.1: tests/cuda/libraries/nvml.c $(B)/.flags
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) -shared -o $@ $<
+$(B)/cuda-fake/libcupti.so.13: tests/cuda/libraries/cupti.c $(B)/.flags
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) $(CUDA_INCLUDE) -shared -Wl,-soname,libcupti.so.13 -o $@ $<
+cuda-fake: $(B)/cuda-fake/libtide_cuda.so $(B)/cuda-fake/libnvidia-ml.so.1 \
+  $(B)/cuda-fake/libcupti.so.13
 
 # ---- tests -----------------------------------------------------------------
 

@@ -111,7 +111,7 @@ void td_aside_leave(td_leaving *l, td_kernel_ctx *c) {
   }
   td_tensor_retain(&c->out[0], &t);
   l->late = late ? c : NULL;
-  td_device_transfer(d, &t, d->host, &l->there, left, l);
+  td_kernel_transfer(c, &t, d->host, &l->there, left, l);
   td_tensor_release(&t);
   if (!late) td_kernel_done(c, NULL);
 }
@@ -154,7 +154,7 @@ static void back(void *arg, td_status *s) {
 
 static void come_back(returning *r) {
   td_device *d = r->pop->kernel->device;
-  td_device_transfer(d, &r->there, d->memory, &r->pop->out[0], back, r);
+  td_kernel_transfer(r->pop, &r->there, d->memory, &r->pop->out[0], back, r);
 }
 
 /* Takes the share of `l`. */

@@ -95,7 +95,7 @@ static void send_start(td_kernel_ctx *c) {
     return;
   }
   w->ctx = c;
-  td_device_transfer(d, &c->in[0], d->host, &w->value, send_staged, w);
+  td_kernel_transfer(c, &c->in[0], d->host, &w->value, send_staged, w);
 }
 
 /* ---- _Recv --------------------------------------------------------------- */
@@ -129,7 +129,7 @@ static void got(td_receiver *base, td_tensor value, bool dead, td_status *s) {
   if (td_ok(s) && dead) c->out_dead = true;
   if (td_ok(s) && !dead) s = check_dtype(c, &value);
   if (td_ok(s) && !dead)
-    td_device_transfer(d, &r->value,
+    td_kernel_transfer(c, &r->value,
                        c->kernel->out_host[0] ? d->host : d->memory, &c->out[0],
                        received, r);
   else

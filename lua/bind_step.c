@@ -196,6 +196,10 @@ static void push_events(lua_State *L, td_trace *t) {
     td_lua_set_integer(L, "thread", e[i].thread);
     td_lua_set_integer(L, "iteration", e[i].iteration);
     td_lua_set_integer(L, "bytes", e[i].bytes);
+    if (td_trace_is_work(&e[i])) td_lua_set_string(L, "stream", e[i].stream);
+    if (td_trace_is_work(&e[i]) && *e[i].value)
+      td_lua_set_string(L, "kernel", e[i].value);
+    if (e[i].memory) td_lua_set_integer(L, "memory", e[i].memory);
     if (e[i].failed) td_lua_set_flag(L, "failed", true);
     lua_rawseti(L, -2, i + 1);
   }
@@ -227,15 +231,35 @@ static int fill_arrows(lua_State *L) {
   return 1;
 }
 
-static void push_arrows(lua_State *L, td_trace *t) {
+static void push_list_of(lua_State *L, td_trace *t, lua_CFunction fill,
+                         void (*find)(td_trace *t, td_trace_arrow **at,
+                                      size_t *n)) {
   trace_arrows a;
-  lua_pushcfunction(L, fill_arrows);
+  lua_pushcfunction(L, fill);
   lua_pushlightuserdata(L, t);
   lua_pushlightuserdata(L, &a);
-  td_trace_arrows(t, &a.at, &a.n);
+  find(t, &a.at, &a.n);
   int rc = lua_pcall(L, 2, 1, 0);
   td_free(a.at);
   if (rc != LUA_OK) lua_error(L);
+}
+
+/* Of work that nodes enqueued: indices of events, ns that it lay there. */
+static int fill_launches(lua_State *L) {
+  td_trace *t = lua_touserdata(L, 1);
+  const trace_arrows *a = lua_touserdata(L, 2);
+  int64_t n;
+  const td_trace_event *e = td_trace_events(t, &n);
+  lua_createtable(L, (int)a->n, 0);
+  for (size_t i = 0; i < a->n; i++) {
+    const td_trace_event *to = &e[a->at[i].to];
+    lua_createtable(L, 0, 3);
+    td_lua_set_integer(L, "from", a->at[i].from + 1);
+    td_lua_set_integer(L, "to", a->at[i].to + 1);
+    td_lua_set_integer(L, "waited", to->start - to->ready);
+    lua_rawseti(L, -2, (lua_Integer)i + 1);
+  }
+  return 1;
 }
 
 /* Other processes: how far their clocks are ahead, and known, in ns. */
@@ -255,16 +279,18 @@ static void push_tasks(lua_State *L, td_trace *t) {
   }
 }
 
-/* A finished trace as {events, arrows, tasks = lists, totals, chrome = texts}.
- */
+/* A finished trace as {events, arrows, launches, tasks = lists, totals, chrome
+ * = texts}. */
 static int make_trace_table(lua_State *L) {
   td_trace *t = lua_touserdata(L, 1);
   td_str s;
-  lua_createtable(L, 0, 5);
+  lua_createtable(L, 0, 6);
   push_events(L, t);
   lua_setfield(L, -2, "events");
-  push_arrows(L, t);
+  push_list_of(L, t, fill_arrows, td_trace_arrows);
   lua_setfield(L, -2, "arrows");
+  push_list_of(L, t, fill_launches, td_trace_launches);
+  lua_setfield(L, -2, "launches");
   push_tasks(L, t);
   lua_setfield(L, -2, "tasks");
   td_str_init(&s);

@@ -166,6 +166,28 @@ static int devices(lua_State *L) {
   return 1;
 }
 
+/* core.device_memory(name): {host = is it the host's?, in_use =, peak =, held
+ * =, limit =} of a device of this process, in bytes; nil: it has none such. */
+static int device_memory(lua_State *L) {
+  td_device **d;
+  const char *name = td_lua_text(L, 1);
+  int n, at = 0;
+  td_lua_check(L, td_runtime_devices(td_lua_get(L)->runtime, 1, &d, &n));
+  while (at < n && strcmp(d[at]->name, name) != 0) at++;
+  bool known = at < n, host = known && td_device_on_host(d[at]);
+  td_allocator_stats s = {0};
+  if (known) s = td_allocator_read_stats(d[at]->memory);
+  td_runtime_drop_devices(d, n);
+  if (!known) return 0;
+  lua_createtable(L, 0, 5);
+  td_lua_set_flag(L, "host", host);
+  td_lua_set_integer(L, "in_use", (lua_Integer)s.in_use);
+  td_lua_set_integer(L, "peak", (lua_Integer)s.peak);
+  td_lua_set_integer(L, "held", (lua_Integer)s.held);
+  td_lua_set_integer(L, "limit", (lua_Integer)s.limit);
+  return 1;
+}
+
 static int machine(lua_State *L) {
   lua_createtable(L, 0, 3);
   td_lua_set_integer(L, "threads", td_pool_size());
@@ -198,6 +220,7 @@ TD_LUA_OPEN(system) {
                                        {"random_bits", random_bits},
                                        {"processors", processors},
                                        {"devices", devices},
+                                       {"device_memory", device_memory},
                                        {"machine", machine},
                                        {"memory", memory},
                                        {NULL, NULL}};

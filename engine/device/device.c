@@ -10,6 +10,7 @@
 #include "engine/base/mem.h"
 #include "engine/base/entropy.h"
 #include "engine/device/device.h"
+#include "engine/device/kernel.h"
 #include "engine/device/kernel_table.h"
 
 /* ---- life ---------------------------------------------------------------- */
@@ -106,6 +107,24 @@ void td_device_transfer(td_device *d, const td_tensor *from,
     copy(d, from, to, copied, arg);
   else
     copied(arg, to_memory == d->memory ? td_device_refused(d, s) : s);
+}
+
+/* Of this thread: whose copy begins. Taken by who asks, so that copies that are
+ * begun inside of it are not taken for the same kernel's. */
+static _Thread_local const td_kernel_ctx *copies_for;
+
+const td_kernel_ctx *td_device_copies_for(void) {
+  const td_kernel_ctx *c = copies_for;
+  copies_for = NULL;
+  return c;
+}
+
+void td_kernel_transfer(const td_kernel_ctx *c, const td_tensor *from,
+                        td_allocator *to_memory, td_tensor *to,
+                        td_copied copied, void *arg) {
+  copies_for = c->step->trace ? c : NULL;
+  td_device_transfer(c->kernel->device, from, to_memory, to, copied, arg);
+  copies_for = NULL; /* of a device that does not ask */
 }
 
 /* ---- waiting ------------------------------------------------------------- */

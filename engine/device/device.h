@@ -156,7 +156,15 @@ td_status *td_device_refused(const td_device *d, td_status *s) TD_MUST_USE;
 void td_device_transfer(td_device *d, const td_tensor *from,
                         td_allocator *to_memory, td_tensor *to,
                         td_copied copied, void *arg);
-/* The same and waits: for fetches, feeds, tests. */
+/* The same by the device of `c`, for that kernel: where its step is traced, the
+ * copy is in the trace, if the device tells of copies. */
+void td_kernel_transfer(const td_kernel_ctx *c, const td_tensor *from,
+                        td_allocator *to_memory, td_tensor *to,
+                        td_copied copied, void *arg);
+/* For td_device.copy and copy_peer, as the first thing they do: the kernel that
+ * the copy is for, of a step that is traced; NULL: there is none. */
+const td_kernel_ctx *td_device_copies_for(void);
+/* The same as td_device_transfer, and waits: for fetches, feeds, tests. */
 td_status *td_device_transfer_wait(td_device *d, const td_tensor *from,
                                    td_allocator *to_memory, td_tensor *to)
     TD_MUST_USE;

@@ -187,6 +187,12 @@ static void note_way(const td_node *n, td_trace_event *event) {
   event->value = own ? own + 1 : name;
 }
 
+/* Of a card, whose allocator has few users and tells at once. */
+static void note_memory(const td_device *d, td_trace_event *event) {
+  if (td_device_touchable(d)) return;
+  event->memory = (int64_t)td_allocator_read_stats(d->memory).in_use;
+}
+
 /* `out` NULL: it gave nothing. */
 static void trace_node(td_execution *e, const td_ready *r, const td_xnode *n,
                        int64_t start, int64_t end, const td_tensor *out,
@@ -204,6 +210,7 @@ static void trace_node(td_execution *e, const td_ready *r, const td_xnode *n,
                           .bytes = out ? bytes_of(out, n->n_out) : 0,
                           .failed = failed};
   note_way(n->kernel.node, &event);
+  note_memory(e->program->device, &event);
   td_trace_add(e->step->trace, &event);
 }
 

@@ -30,7 +30,7 @@ struct td_trace {
     events list;  /* lock: lock */
     td_map names; /* lock: lock. Copies of the strings, by themselves */
   } shard[SHARDS];
-  events all; /* merged and sorted, by td_trace_events... */
+  events all;    /* merged and sorted, by td_trace_events... */
   size_t merged; /* ...when there were so many, tasks too */
   pthread_mutex_t lock;
   TD_VEC(td_trace_task) tasks; /* lock: lock; their strings are copies */
@@ -122,7 +122,8 @@ void td_trace_add(td_trace *t, const td_trace_event *e) {
     own.op = keep(t, s, e->op);
     own.device = keep(t, s, e->device);
     own.value = keep(t, s, e->value ? e->value : "");
-    kept = own.node && own.op && own.device && own.value &&
+    own.stream = keep(t, s, e->stream ? e->stream : "");
+    kept = own.node && own.op && own.device && own.value && own.stream &&
            td_vec_push(&s->list, own);
     pthread_mutex_unlock(&s->lock);
   }
@@ -216,7 +217,8 @@ void td_trace_blame(td_trace *t, const char *node) {
   td_trace_event *last = NULL;
   (void)td_trace_events(t, &n);
   for (int64_t i = 0; i < n; i++)
-    if (strcmp(t->all.at[i].node, node) == 0 && !(last && last->failed))
+    if (strcmp(t->all.at[i].node, node) == 0 && !(last && last->failed) &&
+        !td_trace_is_work(&t->all.at[i]))
       last = &t->all.at[i];
   if (last) last->failed = true;
 }
@@ -224,22 +226,45 @@ void td_trace_blame(td_trace *t, const char *node) {
 /* ---- totals by op ---- */
 
 typedef struct total {
-  const char *op;
+  const char *op, *stream;
   int64_t calls, ns, bytes;
 } total;
 
 static int by_time(const void *a, const void *b) {
   const total *x = a, *y = b;
   if (x->ns != y->ns) return x->ns > y->ns ? -1 : 1;
-  return strcmp(x->op, y->op);
+  int order = strcmp(x->op, y->op);
+  return order ? order : strcmp(x->stream, y->stream);
 }
 
-static total *total_of(total *list, size_t *n, td_map *index, const char *op) {
-  uintptr_t at = (uintptr_t)td_map_get(index, op);
+static void name_total(td_str *out, const char *op, const char *stream) {
+  td_str_addf(out, "%s%s%s", op, *stream ? ", " : "", stream);
+}
+
+static total *total_of(total *list, size_t *n, td_map *index,
+                       const td_trace_event *e) {
+  td_str key;
+  td_str_init(&key);
+  name_total(&key, e->op, e->stream);
+  uintptr_t at = (uintptr_t)td_map_get(index, td_str_c(&key));
+  bool fits = at || (!key.failed &&
+                     td_map_put(index, td_str_c(&key), (void *)(*n + 1)));
+  td_str_deinit(&key);
+  if (!fits) return NULL;
   if (at) return &list[at - 1];
-  if (!td_map_put(index, op, (void *)(*n + 1))) return NULL;
-  list[*n] = (total){.op = op};
+  list[*n] = (total){.op = e->op, .stream = e->stream};
   return &list[(*n)++];
+}
+
+static void write_total(td_str *out, const total *x, int64_t all) {
+  td_str name;
+  td_str_init(&name);
+  name_total(&name, x->op, x->stream);
+  td_str_addf(out, "%-32s %8lld calls %10.3f ms %5.1f %% %10.2f MB\n",
+              td_str_c(&name), (long long)x->calls, (double)x->ns * 1e-6,
+              all ? 100.0 * (double)x->ns / (double)all : 0.0,
+              (double)x->bytes * 1e-6);
+  td_str_deinit(&name);
 }
 
 void td_trace_totals(td_trace *t, td_str *out) {
@@ -250,7 +275,7 @@ void td_trace_totals(td_trace *t, td_str *out) {
   size_t n = 0;
   td_map_init(&index);
   for (int64_t i = 0; list && i < count; i++) {
-    total *x = total_of(list, &n, &index, e[i].op);
+    total *x = total_of(list, &n, &index, &e[i]);
     if (!x) break;
     x->calls++;
     x->ns += e[i].end - e[i].start;
@@ -258,11 +283,7 @@ void td_trace_totals(td_trace *t, td_str *out) {
     all += e[i].end - e[i].start;
   }
   if (list) qsort(list, n, sizeof *list, by_time);
-  for (size_t i = 0; list && i < n; i++)
-    td_str_addf(out, "%-32s %8lld calls %10.3f ms %5.1f %% %10.2f MB\n",
-                list[i].op, (long long)list[i].calls, (double)list[i].ns * 1e-6,
-                all ? 100.0 * (double)list[i].ns / (double)all : 0.0,
-                (double)list[i].bytes * 1e-6);
+  for (size_t i = 0; list && i < n; i++) write_total(out, &list[i], all);
   td_map_deinit(&index);
   td_free(list);
 }

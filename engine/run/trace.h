@@ -11,6 +11,10 @@
  * A value that went from a device to another is an *arrow*, from the _Send to
  * the _Recv of its edge, frame and iteration.
  *
+ * A device that runs later what a node enqueues adds an event for each piece of
+ * that work (`stream` says where it ran), with the node's name: it was `ready`
+ * when it was enqueued. From the node to it there is an arrow, too: a *launch*.
+ *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_TRACE_H
 #define TD_TRACE_H
@@ -30,7 +34,8 @@ typedef enum td_trace_way {
 
 typedef struct td_trace_event {
   const char *node, *op, *device; /* owned by the trace */
-  const char *value; /* of what is sent or received: its name; else "" */
+  const char *value; /* of what is sent or received: its name; of a device's own
+                        work that of its code, where it is known; else "" */
   int64_t ready, start, end;      /* ns of td_clock_now */
   int32_t thread;
   uint64_t frame;
@@ -39,7 +44,15 @@ typedef struct td_trace_event {
   td_trace_way way;
   bool failed; /* it ended in an error of its own */
   int32_t edge; /* of what is sent or received: its number in the plan */
+  const char *stream; /* of a device's own work: where it ran; "" or NULL: on
+                         `thread` of the host */
+  int64_t memory; /* bytes of a card's memory in use at the end; 0: not known */
 } td_trace_event;
+
+/* Is it a device's own work, which a node enqueued? */
+static inline bool td_trace_is_work(const td_trace_event *e) {
+  return e->stream && *e->stream;
+}
 
 /* Another process that took part. */
 typedef struct td_trace_task {
@@ -80,7 +93,8 @@ const td_trace_task *td_trace_tasks(const td_trace *t, size_t *count);
  * device told so later. Lasts until the next add. */
 void td_trace_blame(td_trace *t, const char *node);
 
-/* Totals by op, longest first: "MatMul  3 calls  1.20 ms  41 %  12 MB". */
+/* Totals by op, longest first: "MatMul  3 calls  1.20 ms  41 %  12 MB"; what
+ * ran on a device's stream is by itself: "MatMul, compute". */
 void td_trace_totals(td_trace *t, td_str *out);
 
 /* ---- trace_clocks.c ---- */
@@ -93,8 +107,12 @@ bool td_trace_is_of(const char *device, const char *task);
 /* Those whose both ends are events, by their receivers' starts. Caller owns
  * *arrows (td_free); NULL and 0 without memory. */
 void td_trace_arrows(td_trace *t, td_trace_arrow **arrows, size_t *count);
+/* From nodes to the work that they enqueued, by the starts of the latter; the
+ * same otherwise. */
+void td_trace_launches(td_trace *t, td_trace_arrow **launches, size_t *count);
 /* Chrome trace event format (Perfetto, chrome://tracing): processes are tasks,
- * rows their devices' threads, flows are arrows. */
+ * rows their devices' threads and streams, flows are arrows and launches,
+ * counters the memory of cards. */
 void td_trace_chrome(td_trace *t, td_str *out);
 
 TD_END

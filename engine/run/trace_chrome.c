@@ -36,10 +36,10 @@ void td_trace_arrows(td_trace *t, td_trace_arrow **arrows, size_t *count) {
 
 /* ---- rows ---------------------------------------------------------------- */
 
-/* A thread of a device, a row of a process. */
+/* A thread or a stream of a device, a row of a process. */
 typedef struct row {
-  const char *device;
-  int32_t thread;
+  const char *device, *stream;
+  int32_t thread; /* 0 of a stream */
   int pid, tid;
 } row;
 
@@ -77,11 +77,12 @@ static void number_row(chart *c, row *r) {
 
 static row *row_of(chart *c, td_map *known, const td_trace_event *e) {
   td_str key = {0};
-  td_str_addf(&key, "%d %s", (int)e->thread, e->device);
+  int32_t thread = td_trace_is_work(e) ? 0 : e->thread;
+  td_str_addf(&key, "%d %s %s", (int)thread, e->stream, e->device);
   row *r = td_map_get(known, td_str_c(&key));
   if (!r) {
     r = &c->rows[c->n_rows];
-    *r = (row){e->device, e->thread, 0, 0};
+    *r = (row){e->device, e->stream, thread, 0, 0};
     if (key.failed || !td_map_put(known, td_str_c(&key), r))
       r = NULL;
     else
@@ -147,7 +148,11 @@ static void name_rows(chart *c) {
     const char *d = strstr(r->device, "/device:");
     td_str name = {0};
     if (r->tid == 1) name_process(c, r);
-    td_str_addf(&name, "%s, thread %d", d ? d + 8 : r->device, (int)r->thread);
+    td_str_addf(&name, "%s, ", d ? d + 8 : r->device);
+    if (*r->stream)
+      td_str_add(&name, r->stream);
+    else
+      td_str_addf(&name, "thread %d", (int)r->thread);
     named(c, r, "thread_name", td_str_c(&name));
     td_str_deinit(&name);
   }
@@ -163,6 +168,7 @@ static void add_event(chart *c, const td_trace_event *e, const row *r) {
   td_str_addf(c->out, ",\"iteration\":%lld,\"bytes\":%lld",
               (long long)e->iteration, (long long)e->bytes);
   moment(c, "waited_us", e->start - e->ready);
+  if (td_trace_is_work(e) && *e->value) text(c, "kernel", e->value);
   td_str_add(c->out,
              e->failed ? ",\"failed\":true},\"cname\":\"terrible\"}" : "}}");
 }
@@ -185,6 +191,43 @@ static void add_arrow(chart *c, const td_trace_arrow *a, size_t number) {
   }
 }
 
+/* From within the node's box, at the moment when the work was enqueued. */
+static void add_launch(chart *c, const td_trace_arrow *a, size_t number) {
+  const td_trace_event *from = &c->e[a->from], *to = &c->e[a->to];
+  int64_t left = to->ready < from->start ? from->start : to->ready;
+  if (left > from->end) left = from->end;
+  for (int k = 0; k < 2; k++) {
+    begin(c, k ? "f" : "s", c->of[k ? a->to : a->from]);
+    td_str_addf(c->out, ",\"id\":%zu%s", number, k ? ",\"bp\":\"e\"" : "");
+    text(c, "name", "enqueued");
+    text(c, "cat", "launch");
+    moment(c, "ts", (k ? to->start : left) - c->zero);
+    td_str_add(c->out, ",\"args\":{\"node\":");
+    td_str_json(c->out, to->node, strlen(to->node));
+    moment(c, "waited_us", to->start - to->ready);
+    td_str_add(c->out, "}}");
+  }
+}
+
+/* Where it has changed: events of a device have one string, mostly. */
+static void add_memory(chart *c) {
+  int64_t *last = td_calloc((size_t)c->n_rows + 1, sizeof *last);
+  for (int64_t i = 0; last && i < c->n; i++) {
+    const td_trace_event *e = &c->e[i];
+    const row *r = c->of[i];
+    if (!e->memory) continue;
+    const char *d = strstr(r->device, "/device:");
+    int64_t *of = &last[r - c->rows];
+    if (*of == e->memory) continue;
+    *of = e->memory;
+    begin(c, "C", r);
+    td_str_addf(c->out, ",\"name\":\"memory of %s\"", d ? d + 8 : "a card");
+    moment(c, "ts", e->end - c->zero);
+    td_str_addf(c->out, ",\"args\":{\"in use\":%lld}}", (long long)e->memory);
+  }
+  td_free(last);
+}
+
 static void add_tasks(chart *c) {
   td_str_add(c->out, "\n],\"displayTimeUnit\":\"ns\",\"otherData\":{");
   for (size_t i = 0; i < c->n_tasks; i++) {
@@ -202,9 +245,10 @@ static void add_tasks(chart *c) {
 
 void td_trace_chrome(td_trace *t, td_str *out) {
   chart c = {.out = out, .first = true};
-  td_trace_arrow *arrows;
-  size_t n_arrows;
+  td_trace_arrow *arrows, *launches;
+  size_t n_arrows, n_launches;
   td_trace_arrows(t, &arrows, &n_arrows);
+  td_trace_launches(t, &launches, &n_launches);
   c.e = td_trace_events(t, &c.n);
   c.tasks = td_trace_tasks(t, &c.n_tasks);
   c.zero = c.n ? c.e[0].start : 0;
@@ -213,9 +257,13 @@ void td_trace_chrome(td_trace *t, td_str *out) {
     name_rows(&c);
     for (int64_t i = 0; i < c.n; i++) add_event(&c, &c.e[i], c.of[i]);
     for (size_t i = 0; i < n_arrows; i++) add_arrow(&c, &arrows[i], i + 1);
+    for (size_t i = 0; i < n_launches; i++)
+      add_launch(&c, &launches[i], n_arrows + i + 1);
+    add_memory(&c);
   }
   add_tasks(&c);
   td_free(arrows);
+  td_free(launches);
   td_free(c.rows);
   td_free(c.of);
 }

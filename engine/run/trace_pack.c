@@ -13,7 +13,7 @@
 #include "engine/base/mem.h"
 
 enum { FAILED = 4 /* a bit of `way` */ };
-enum { MAGIC = 0x31725474, THREADS_MOST = 4096, NAME_MOST = 4096 };
+enum { MAGIC = 0x32725474, THREADS_MOST = 4096, NAME_MOST = 4096 };
 
 typedef struct head {
   uint32_t magic, events;
@@ -22,14 +22,15 @@ typedef struct head {
 } head;
 
 typedef struct packed_event {
-  int64_t ready, start, end, iteration, bytes;
+  int64_t ready, start, end, iteration, bytes, memory;
   uint64_t frame;
-  uint32_t node, op, device, value; /* where in the text */
+  uint32_t node, op, device, value, stream; /* where in the text */
   int32_t edge;
   int16_t thread, way;
+  uint32_t zero;
 } packed_event;
 
-_Static_assert(sizeof(head) == 24 && sizeof(packed_event) == 72, "no padding");
+_Static_assert(sizeof(head) == 24 && sizeof(packed_event) == 88, "no padding");
 
 /* ---- writing ------------------------------------------------------------- */
 
@@ -56,12 +57,14 @@ static bool write_event(names *n, const td_trace_event *e, packed_event *r) {
                       .end = e->end,
                       .iteration = e->iteration,
                       .bytes = e->bytes,
+                      .memory = e->memory,
                       .frame = e->frame,
                       .thread = (int16_t)((unsigned)e->thread % THREADS_MOST),
                       .edge = e->edge,
                       .way = (int16_t)(e->way | (e->failed ? FAILED : 0))};
   return place(n, e->node, &r->node) && place(n, e->op, &r->op) &&
-         place(n, e->device, &r->device) && place(n, e->value, &r->value);
+         place(n, e->device, &r->device) && place(n, e->value, &r->value) &&
+         place(n, e->stream, &r->stream);
 }
 
 static td_status *join(const head *h, const packed_event *records,
@@ -150,6 +153,8 @@ static td_status *read_event(const reader *r, uint32_t i, td_trace_event *e) {
                         .op = name_at(r, x.op),
                         .device = name_at(r, x.device),
                         .value = name_at(r, x.value),
+                        .stream = name_at(r, x.stream),
+                        .memory = x.memory,
                         .ready = x.ready,
                         .start = x.start,
                         .end = x.end,
@@ -160,7 +165,7 @@ static td_status *read_event(const reader *r, uint32_t i, td_trace_event *e) {
                         .way = (td_trace_way)(x.way & ~FAILED),
                         .failed = (x.way & FAILED) != 0,
                         .edge = x.edge};
-  if (!e->node || !e->op || !e->device || !e->value)
+  if (!e->node || !e->op || !e->device || !e->value || !e->stream)
     return bad(r, "lacks a name");
   if (!is_device(r->terms, e->device)) return bad(r, "has no such device");
   if (!move(r->terms, &e->start) || !move(r->terms, &e->end) ||
@@ -168,8 +173,8 @@ static td_status *read_event(const reader *r, uint32_t i, td_trace_event *e) {
     return bad(r, "has an event at another time than the step's");
   if (!move(r->terms, &e->ready) || e->ready > e->start) e->ready = e->start;
   if (x.way < 0 || (x.way & ~FAILED) > TD_TRACE_RECEIVES || x.edge < 0 ||
-      x.thread < 0 || x.thread >= THREADS_MOST || x.bytes < 0 ||
-      x.iteration < 0)
+      x.thread < 0 || x.thread >= THREADS_MOST || x.bytes < 0 || x.memory < 0 ||
+      x.iteration < 0 || x.zero)
     return bad(r, "has numbers that mean nothing");
   return NULL;
 }

@@ -6,6 +6,8 @@
  *   pinned.c   memory of the host that copies reach at full speed
  *   events.c   streams, and the thread that hears when their work is over
  *   error.c    what CUDA and kernels say went wrong, as a status of a node
+ *   trace.c    when it ran, for a step that is traced
+ *   tell.c     what is known of the cards, and of the doors (doors.def)
  *
  * A kernel of the plugin is a row with .device = "CUDA" whose `run` makes its
  * outputs, enqueues work on td_cuda_stream(c) and returns. Rows and their code
@@ -157,6 +159,39 @@ void td_cuda_in_halves(td_kernel_ctx *c, td_cuda_half first,
 /* Their `cancel`: they end soon by themselves. */
 void td_cuda_no_cancel(td_kernel_ctx *c);
 
+/* ---- what is traced (trace.c) -------------------------------------------- */
+
+/* A piece of work of a step that is traced. NULL is none. */
+typedef struct td_cuda_span td_cuda_span;
+typedef struct td_cuda_tracing td_cuda_tracing; /* a device's */
+
+/* With the device's lock, the device is set: what is enqueued on `s` between the
+ * two is work of `c`, a copy of `bytes`, or -1: its kernel. NULL where `c` is, or
+ * is not of a step that is traced. */
+td_cuda_span *td_cuda_span_begin(td_cuda *d, td_cuda_stream_name s,
+                                 const td_kernel_ctx *c, int64_t bytes);
+/* Before anything else waits for the work. Not `enqueued`: it failed. */
+void td_cuda_span_end(td_cuda_span *w, bool enqueued);
+/* Is there work of which more is to be told when it settles? Under the lock. */
+bool td_cuda_traces(const td_cuda *d);
+/* On the thread of the events: what is over and due goes to its trace. */
+void td_cuda_trace_due(td_cuda *d);
+/* No work is left; the device is set. */
+void td_cuda_tracing_free(td_cuda_tracing *t);
+
+/* ---- doors (doors.def, tell.c) ------------------------------------------- */
+
+/* Opens a library that need not be there: in the folders of $TIDE_CUDA_LIBS, by
+ * its name, or where the toolkit is. Once and for all: nobody closes it.
+ * NOT_FOUND says why not. */
+td_status *td_cuda_library(const char *soname, void **out) TD_MUST_USE;
+/* td_device_factory.tell */
+void td_cuda_tell_all(td_str *out);
+#define TD_CUDA_DOOR(id, name, without)                                        \
+  td_status *td_cuda_door_##id(td_str *version) TD_MUST_USE;
+#include "kernels/cuda/doors.def"
+#undef TD_CUDA_DOOR
+
 /* ---- the device (device.c) ----------------------------------------------- */
 
 enum { TD_CUDA_RING = 1024 };
@@ -194,6 +229,7 @@ struct td_cuda {
   td_status *lost; /* atomic; set once, under the lock: the first cause */
   bool lost_told;  /* under the lock: steps know */
   uint32_t peers;  /* under the lock: of their ordinals: reached directly */
+  td_cuda_tracing *tracing; /* atomic; under the lock: once it is needed */
 };
 
 extern const td_device_factory td_cuda_factory;

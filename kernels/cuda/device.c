@@ -102,7 +102,8 @@ static bool settle(td_device *base, td_settling *of) {
   td_cuda *d = (td_cuda *)base;
   if (!__atomic_load_n(&d->opened, __ATOMIC_ACQUIRE)) return true;
   pthread_mutex_lock(&d->lock);
-  bool settled = td_cuda_complete(d->events) >= d->enqueued;
+  bool settled =
+      td_cuda_complete(d->events) >= d->enqueued && !td_cuda_traces(d);
   if (!settled) {
     of->mark[0] = d->enqueued;
     if (!d->lost) leave_mark(d);
@@ -171,7 +172,9 @@ td_status *td_cuda_enqueue(td_kernel_ctx *c,
   td_status *s = note(d, c);
   uint64_t number = d->enqueued;
   if (td_ok(s)) {
+    td_cuda_span *w = td_cuda_span_begin(d, TD_CUDA_COMPUTE, c, -1);
     s = run(c);
+    td_cuda_span_end(w, td_ok(s));
     if (number % MARK_EVERY == 0) leave_mark(d);
   }
   pthread_mutex_unlock(&d->lock);
@@ -189,7 +192,8 @@ static void launch(td_device *base, td_kernel_ctx *c) {
 typedef struct copy_wait {
   td_cuda_wait base; /* first */
   td_cuda *of;
-  td_tensor from, to; /* held until it is over */
+  const td_kernel_ctx *traced; /* until it is enqueued: whose it is, or NULL */
+  td_tensor from, to;          /* held until it is over */
   td_copied copied;
   void *arg;
 } copy_wait;
@@ -213,12 +217,16 @@ static void over_copy(td_cuda_wait *base, cudaError_t e) {
 static copy_wait *new_copy(td_cuda *d, const td_tensor *from,
                            const td_tensor *to, td_copied copied, void *arg) {
   copy_wait *w = td_calloc(1, sizeof *w);
+  const td_kernel_ctx *traced = td_device_copies_for();
   if (!w) {
     copied(arg, td_oom());
     return NULL;
   }
-  *w = (copy_wait){
-      .base.over = over_copy, .of = d, .copied = copied, .arg = arg};
+  *w = (copy_wait){.base.over = over_copy,
+                   .of = d,
+                   .traced = traced,
+                   .copied = copied,
+                   .arg = arg};
   td_tensor_retain(from, &w->from);
   td_tensor_retain(to, &w->to);
   return w;
@@ -268,9 +276,13 @@ static td_status *enqueue_copy(td_cuda *d, copy_wait *w) {
   td_cuda_stream_name stream;
   enum cudaMemcpyKind kind;
   TD_TRY(choose(d, &w->from, &w->to, &stream, &kind));
+  td_cuda_span *span = td_cuda_span_begin(d, stream, w->traced, (int64_t)bytes);
+  cudaError_t e = cudaSuccess;
   if (bytes)
-    TD_CUDA(cudaMemcpyAsync(w->to.data, w->from.data, bytes, kind,
-                            td_cuda_stream_of(d->events, stream)));
+    e = cudaMemcpyAsync(w->to.data, w->from.data, bytes, kind,
+                        td_cuda_stream_of(d->events, stream));
+  td_cuda_span_end(span, e == cudaSuccess);
+  TD_TRY(td_cuda_ok(e, "a copy"));
   return await_copy(d, w, stream);
 }
 
@@ -320,10 +332,14 @@ static td_status *enqueue_peer(td_cuda *d, const td_cuda *p, copy_wait *w) {
   size_t bytes = td_tensor_bytes(&w->from);
   reach(d, p);
   TD_TRY(order_in(d, &w->to));
+  td_cuda_span *span =
+      td_cuda_span_begin(d, TD_CUDA_IN, w->traced, (int64_t)bytes);
+  cudaError_t e = cudaSuccess;
   if (bytes)
-    TD_CUDA(cudaMemcpyPeerAsync(w->to.data, d->ordinal, w->from.data,
-                                p->ordinal, bytes,
-                                td_cuda_stream_of(d->events, TD_CUDA_IN)));
+    e = cudaMemcpyPeerAsync(w->to.data, d->ordinal, w->from.data, p->ordinal,
+                            bytes, td_cuda_stream_of(d->events, TD_CUDA_IN));
+  td_cuda_span_end(span, e == cudaSuccess);
+  TD_TRY(td_cuda_ok(e, "a copy between cards"));
   return await_copy(d, w, TD_CUDA_IN);
 }
 
@@ -380,6 +396,7 @@ static td_status *copy_inside(td_device *base, const td_tensor *from,
 static void destroy(void *arg) {
   td_cuda *d = arg;
   if (d->opened || d->unopened) td_status_release(set_card(d));
+  td_cuda_tracing_free(d->tracing);
   td_cuda_events_free(d->events);
   if (d->word) (void)cudaFreeHost(d->word);
   td_cuda_memory_release(d->base.memory);
@@ -445,32 +462,5 @@ static td_status *count(int *out) {
   return NULL;
 }
 
-/* A driver of CUDA 13 says 13000. */
-static void tell_card(td_str *out, int i) {
-  char bus[32] = "?";
-  int major = 0, minor = 0, sms = 0;
-  (void)cudaDeviceGetPCIBusId(bus, sizeof bus, i);
-  (void)cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, i);
-  (void)cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, i);
-  (void)cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, i);
-  td_str_addf(out, "CUDA:%d: at %s, capability %d.%d, %d multiprocessors\n", i,
-              bus, major, minor, sms);
-}
-
-static void tell(td_str *out) {
-  int driver = 0, runtime = 0, n = 0;
-  cudaError_t e = cudaGetDeviceCount(&n);
-  (void)cudaRuntimeGetVersion(&runtime);
-  (void)cudaDriverGetVersion(&driver);
-  if (e != cudaSuccess)
-    td_str_addf(out,
-                "CUDA: no device: %s (error %d); the driver is of CUDA %d.%d, "
-                "%d.%d is needed\n",
-                cudaGetErrorString(e), (int)e, driver / 1000,
-                driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
-  for (int i = 0; e == cudaSuccess && i < n; i++) tell_card(out, i);
-  (void)cudaGetLastError();
-}
-
 const td_device_factory td_cuda_factory = {
-    .type = "CUDA", .count = count, .make = make, .tell = tell};
+    .type = "CUDA", .count = count, .make = make, .tell = td_cuda_tell_all};

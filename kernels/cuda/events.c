@@ -214,6 +214,7 @@ static bool settle_some(td_cuda_events *v) {
   }
   if (!of) return false;
   pass_lock(v->of);
+  td_cuda_trace_due(v->of);
   of->over(of);
   return true;
 }

@@ -7,9 +7,9 @@ import struct
 import sys
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "corpus/trace")
-MAGIC = 0x31725474
+MAGIC = 0x32725474
 STAYS, SENDS, RECEIVES = range(3)
-NAMES = ["n", "Add", "/task:0/device:CPU:0", "", "x"]
+NAMES = ["n", "Add", "/task:0/device:CPU:0", "", "x", "compute"]
 TEXT = "".join(name + "\0" for name in NAMES).encode()
 CLOCK = 1000  # ns that its clock is ahead
 
@@ -21,9 +21,10 @@ def place(name):
 
 def event(i, way):
     value = "" if way == STAYS else "x"
-    return struct.pack("<5qQ4Iihh", CLOCK + i, CLOCK + i + 1, CLOCK + i + 5, i, 8, 0,
+    stream = "compute" if way == STAYS else ""
+    return struct.pack("<6qQ5IihhI", CLOCK + i, CLOCK + i + 1, CLOCK + i + 5, i, 8, 16, 0,
                        place("n"), place("Add"), place("/task:0/device:CPU:0"), place(value),
-                       0, i, way)
+                       place(stream), 0, i, way, 0)
 
 
 def trace(*ways):

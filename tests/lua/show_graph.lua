@@ -326,4 +326,38 @@ function tests.profiles_of_any_trace()
   markup.check(html(none))
 end
 
+-- Streams of a card: lanes, lines from nodes to their work, how busy it was,
+-- its memory.
+function tests.profiles_of_cards()
+  local profile = require "tide.show.profile"
+  local card = "/job:localhost/replica:0/task:0/device:CUDA:0"
+  local events, launches = {}, {}
+  local function add(op, stream, ready, start, stop, memory)
+    events[#events + 1] = {node = op:lower() .. #events, op = op,
+      start = start, stop = stop, ready = ready, bytes = 4096, iteration = 0,
+      thread = 1, device = card, stream = stream, memory = memory}
+    return #events
+  end
+  for i = 0, 299 do
+    local from = add("MatMul", nil, i * 1000, i * 1000, i * 1000 + 500,
+                     2 ^ 20 * (1 + i % 7) // 1)
+    local to = add("MatMul", "compute", i * 1000 + 200, i * 4000 + 500,
+                   i * 4000 + 4000)
+    launches[i + 1] = {from = from, to = to,
+                       waited = events[to].start - events[to].ready}
+  end
+  add("copy", "copies out", 0, 0, 600000)
+  local p = profile.of{events = events, launches = launches, arrows = {},
+                       tasks = {}, chrome = "", totals = ""}
+  contains(plain(p), "300 nodes and what they enqueued", "3 lanes",
+    "MatMul, compute", "copy, copies out", "CUDA:0: computes 88 % of the time, "
+    .. "copies 50 %, 88 % of it meanwhile; work waited 447 us",
+    "at most 7.34 MB in use")
+  local list = markup.drawings(html(p))
+  contains(list[1], ">CUDA:0, compute<", ">CUDA:0, copies out<",
+           ">CUDA:0, memory<", "at most 7.34 MB")
+  markup.check(p:svg())
+  lu.assertTrue(#p:svg() < 200000)
+end
+
 return tests

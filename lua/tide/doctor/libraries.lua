@@ -37,6 +37,23 @@ function libraries.find(row)
   end
 end
 
+--- What the libraries beside Tide's own, which bring devices, tell: a list of
+-- {name =, text =, ok =}; of one that cannot be loaded, its file and why, and
+-- `broken`.
+function libraries.plugins()
+  local out = {}
+  for _, p in ipairs(core.plugins()) do
+    if p.why then
+      out[#out + 1] = {name = p.path:match "[^/]*$", text = p.why,
+                       broken = true}
+    end
+    for name, sign, text in (p.about or ""):gmatch "([^\n]-)([:!]) ([^\n]*)" do
+      out[#out + 1] = {name = name, text = text, ok = sign == ":"}
+    end
+  end
+  return out
+end
+
 --- What decides about bits: {name = version} of Tide, the build of its engine,
 -- its library in Lua (a digest), Lua itself, and the libraries; of those that
 -- do not tell theirs, the name of the file. "none" stands for what is not

@@ -59,18 +59,13 @@ local function zeromq(r)
   end
 end
 
--- Devices of libraries beside Tide's own: each line is "name: text".
+-- Devices of libraries beside Tide's own.
 local function plugins(r)
-  for _, p in ipairs(core.plugins()) do
-    if p.why then
-      r:note(p.path:match "[^/]*$", p.why, "make rebuilds it")
-    end
-    for name, text in (p.about or ""):gmatch "([^\n]-): ([^\n]*)" do
-      if name:find ":%d" then
-        r:ok(name, text)
-      else
-        r:note(name, text)
-      end
+  for _, line in ipairs(libraries.plugins()) do
+    if line.ok then
+      r:ok(line.name, line.text)
+    else
+      r:note(line.name, line.text, line.broken and "make rebuilds it" or nil)
     end
   end
 end

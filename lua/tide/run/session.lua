@@ -312,9 +312,10 @@ end
 -- that names it, its line, its iteration in a loop, and shows its inputs
 -- @return results in the form of the fetches (an op gives true, a tensor of
 -- rank 0 a number), and if asked for the trace: it displays as lanes of time
--- and totals, has .events, .arrows (values between devices), .tasks (of other
--- processes: clock and error in ns, dropped events), .totals, .chrome, and
--- :save(path) for Perfetto
+-- and totals, has .events, .arrows (values between devices), .launches (from
+-- nodes to the work that they enqueued on a card, whose events have a stream),
+-- .tasks (of other processes: clock and error in ns, dropped events), .totals,
+-- .chrome, and :save(path) for Perfetto
 -- @raise deadline_exceeded, cancelled, and whatever the ops raise; where a
 -- trace was asked for the error has it as .trace, of what had run until then:
 -- events of nodes that failed say failed = true

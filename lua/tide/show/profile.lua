@@ -21,22 +21,29 @@ local meta = {__name = "profile", __index = methods}
 local MOST_OPS = 12       -- rows of totals
 local MOST_TRANSFERS = 12
 
---- A trace of the binding, {events =, arrows =, tasks =, totals =, chrome =},
--- as a profile.
+--- A trace of the binding, {events =, arrows =, launches =, tasks =, totals =,
+-- chrome =}, as a profile.
 function profile.of(trace)
   return setmetatable(trace, meta)
 end
 
 -- ---- totals ----------------------------------------------------------------
 
--- Rows {op =, calls =, seconds =, bytes =}, longest first, and their sum.
+-- An event's op; of what ran on a card's stream with that.
+local function name_of(e)
+  return e.stream and e.op .. ", " .. e.stream or e.op
+end
+
+-- Rows {op =, name =, calls =, seconds =, bytes =}, longest first, and their
+-- sum: ops of the host's threads, and those of streams.
 local function totals(p)
   local by_op, list, sum = {}, {}, 0
   for _, e in ipairs(p.events) do
-    local row = by_op[e.op]
+    local name = name_of(e)
+    local row = by_op[name]
     if not row then
-      row = {op = e.op, calls = 0, seconds = 0, bytes = 0}
-      by_op[e.op] = row
+      row = {op = e.op, name = name, calls = 0, seconds = 0, bytes = 0}
+      by_op[name] = row
       list[#list + 1] = row
     end
     local seconds = (e.stop - e.start) * 1e-9
@@ -46,7 +53,7 @@ local function totals(p)
   end
   table.sort(list, function(a, b)
     if a.seconds ~= b.seconds then return a.seconds > b.seconds end
-    return a.op < b.op
+    return a.name < b.name
   end)
   return list, sum
 end
@@ -66,8 +73,11 @@ local function head(p)
   local first, last = timeline.span(p)
   local n, bytes = transfers(p)
   local tasks = timeline.count_tasks(p)
-  return ("Profile of %s nodes in %s, %s%s%s"):format(
-    style.count(#p.events), #p.events > 0
+  local work = 0
+  for _, e in ipairs(p.events) do work = work + (e.stream and 1 or 0) end
+  return ("Profile of %s nodes%s in %s, %s%s%s"):format(
+    style.count(#p.events - work), work > 0
+    and " and what they enqueued" or "", #p.events > 0
     and style.seconds((last - first) * 1e-9) or "no time",
     counted(#timeline.lanes(p), "lane"),
     tasks > 1 and " of " .. counted(tasks, "task") or "",
@@ -108,7 +118,7 @@ local function rows(p)
   local rest = {calls = 0, seconds = 0, bytes = 0}
   for i, row in ipairs(list) do
     if i <= MOST_OPS then
-      add(row.op, row)
+      add(row.name, row)
     else
       for key, v in pairs(rest) do rest[key] = v + row[key] end
     end
@@ -134,20 +144,24 @@ local function slowest(p)
   local out = {}
   for i = 1, math.min(3, #list) do
     local e = list[i]
-    out[i] = ("%s %s"):format(html.cut(e.node, 40),
-                              style.seconds((e.stop - e.start) * 1e-9))
+    out[i] = ("%s %s%s"):format(html.cut(e.node, 40),
+      e.stream and "(" .. e.stream .. ") " or "",
+      style.seconds((e.stop - e.start) * 1e-9))
   end
   return table.concat(out, ", ")
 end
 
--- Rows of texts: what each device did, when there are several.
+-- Rows of texts: what each device did, and each of its streams, when there are
+-- several.
 local function device_rows(p)
   local known, list, out = {}, {}, {}
   for _, e in ipairs(p.events) do
-    local row = known[e.device]
+    local key = e.device .. (e.stream and ", " .. e.stream or "")
+    local row = known[key]
     if not row then
-      row = {device = e.device, calls = 0, ns = 0, bytes = 0}
-      known[e.device] = row
+      row = {device = key, stream = e.stream, thread = e.stream and e.thread,
+             calls = 0, ns = 0, bytes = 0}
+      known[key] = row
       list[#list + 1] = row
     end
     row.calls, row.bytes = row.calls + 1, row.bytes + e.bytes
@@ -161,7 +175,82 @@ local function device_rows(p)
   return #out > 1 and out or {}
 end
 
-local device_columns = {"device", "nodes", "time", "made"}
+local device_columns = {"device", "events", "time", "made"}
+
+-- What is covered by pieces of time {from, to}: a list of those that do not
+-- touch, and their length.
+local function cover(pieces)
+  local out, sum = {}, 0
+  table.sort(pieces, function(a, b) return a[1] < b[1] end)
+  for _, s in ipairs(pieces) do
+    local last = out[#out]
+    if last and s[1] <= last[2] then
+      last[2] = math.max(last[2], s[2])
+    else
+      out[#out + 1] = {s[1], s[2]}
+    end
+  end
+  for _, s in ipairs(out) do sum = sum + s[2] - s[1] end
+  return out, sum
+end
+
+-- The length of what is in both of two such lists.
+local function common(a, b)
+  local i, k, sum = 1, 1, 0
+  while a[i] and b[k] do
+    sum = sum + math.max(0, math.min(a[i][2], b[k][2])
+                            - math.max(a[i][1], b[k][1]))
+    if a[i][2] < b[k][2] then i = i + 1 else k = k + 1 end
+  end
+  return sum
+end
+
+-- The cards: {device =, compute =, copies = pieces, waited = ns of the
+-- launches}, by name.
+local function cards(p)
+  local known, list = {}, {}
+  for _, e in ipairs(p.events) do
+    if e.stream then
+      local card = known[e.device]
+      if not card then
+        card = {device = e.device, compute = {}, copies = {}, waited = {}}
+        known[e.device], list[#list + 1] = card, card
+      end
+      table.insert(e.stream == "compute" and card.compute or card.copies,
+                   {e.start, e.stop})
+      card.waited[#card.waited + 1] = e.start - e.ready
+    end
+  end
+  timeline.sort(list)
+  return list
+end
+
+local function middle(list)
+  table.sort(list)
+  return list[(#list + 1) // 2]
+end
+
+-- How busy each card was: lines.
+local function card_lines(p)
+  local first, last = timeline.span(p)
+  local memory, out = timeline.memory(p), {}
+  local function share(ns, of) return ("%.0f %%"):format(100 * ns / of) end
+  for _, card in ipairs(cards(p)) do
+    local compute, computes = cover(card.compute)
+    local copies, copied = cover(card.copies)
+    local both, most = common(compute, copies), 0
+    for _, v in ipairs(memory[card.device] or {}) do
+      most = math.max(most, v[2])
+    end
+    out[#out + 1] = ("%s: computes %s of the time, copies %s%s; work waited %s "
+      .. "to begin (median); at most %s in use"):format(
+      timeline.short(card.device), share(computes, last - first),
+      share(copied, last - first),
+      copied > 0 and (", %s of it meanwhile"):format(share(both, copied)) or "",
+      style.seconds(middle(card.waited) * 1e-9), style.bytes(most))
+  end
+  return out
+end
 
 -- Rows of texts: the values that were waited for the longest.
 local function transfer_rows(p)
@@ -200,6 +289,7 @@ function meta.__repr_pretty(p)
   add(list, names, {false, true, true, true, true, false})
   add(device_rows(p), device_columns, {false, true, true, true})
   add(transfer_rows(p), transfer_columns, transfer_right)
+  table.move(card_lines(p), 1, #card_lines(p), #out + 1, out)
   table.move(lacks(p), 1, #lacks(p), #out + 1, out)
   if #list > 0 then out[#out + 1] = "slowest: " .. slowest(p) end
   return table.concat(out, "\n")
@@ -238,6 +328,9 @@ function meta.__repr_html(p)
     add(html.fold(title, html_table(list, names, right), open))
   end
   if left > 0 then add(("<div>%d lanes more</div>"):format(left)) end
+  for _, line in ipairs(card_lines(p)) do
+    add("<div>", html.escape(line), "</div>")
+  end
   for _, line in ipairs(lacks(p)) do
     add("<div>", html.escape(line), "</div>")
   end

@@ -1,11 +1,13 @@
 --- show/timeline.lua - a trace as a drawing: lanes of time, and arrows.
 --
--- A lane is a thread of a device, a box an op from its start to its end. Of
--- many short ones in a lane those that share a pixel are drawn as one. Lanes of
--- a task stand below its name, when there are several tasks. An arrow is a
--- value that went from a device to another: from the moment when it was sent to
--- that when it was there. Who waits for one is pale: it takes no time of
--- anybody's.
+-- A lane is a thread of a device, or a stream of a card, a box an op from its
+-- start to its end. Of many short ones in a lane those that share a pixel are
+-- drawn as one. Lanes of a task stand below its name, when there are several
+-- tasks. An arrow is a value that went from a device to another: from the
+-- moment when it was sent to that when it was there. Who waits for one is pale:
+-- it takes no time of anybody's. A thin line goes from where a node enqueued
+-- its work to where a stream began it: what leans far to the right has waited
+-- long. Below the lanes of a card is what of its memory was in use.
 -- SPDX-License-Identifier: Apache-2.0
 
 local axis = require "tide.show.axis"
@@ -18,8 +20,10 @@ local timeline = {}
 
 local MOST_LANES = 24
 local MOST_ARROWS = 120
+local MOST_LAUNCHES = 240
 local FAILED = "#d62728"
 local WIDTH, LANE, HEADING, LEFT = 760, 22, 20, 110
+local STRIP = 36 -- of memory
 
 -- ---- what is drawn ---------------------------------------------------------
 
@@ -42,19 +46,21 @@ end
 function timeline.sort(list)
   local keys = {}
   for _, x in ipairs(list) do
-    keys[x] = order(x.device) .. (" %9d"):format(x.thread or 0)
+    keys[x] = order(x.device) .. (x.stream and " ~" or " ")
+      .. ("%9d"):format(x.thread or 0)
   end
   table.sort(list, function(a, b) return keys[a] < keys[b] end)
 end
 
---- Lanes {device =, thread =, task =, events =}, by device, then thread.
+--- Lanes {device =, thread =, stream =, task =, events =}, by device, then
+-- thread; streams last.
 function timeline.lanes(p)
   local known, list = {}, {}
   for _, e in ipairs(p.events) do
-    local key = ("%s %d"):format(e.device, e.thread)
+    local key = ("%s %s"):format(e.device, e.stream or e.thread)
     if not known[key] then
-      known[key] = {device = e.device, thread = e.thread, task = e.task or "",
-                    events = {}}
+      known[key] = {device = e.device, thread = e.thread, stream = e.stream,
+                    task = e.task or "", events = {}}
       list[#list + 1] = known[key]
     end
     table.insert(known[key].events, e)
@@ -84,7 +90,7 @@ end
 
 -- ---- lanes -----------------------------------------------------------------
 
-local WAITS = {_Recv = true, _HostRecv = true}
+local WAITS = {_Recv = true, _HostRecv = true, _Send = true, _HostSend = true}
 local PALE = "#ccd3dc"
 
 -- A colour for each of the longest ops, grey for the others.
@@ -93,7 +99,7 @@ local function inks(totals)
   for _, row in ipairs(totals) do
     if WAITS[row.op] then
       ink[row.op] = PALE
-    elseif n < #colour.series - 1 then
+    elseif not ink[row.op] and n < #colour.series - 1 then
       n = n + 1
       ink[row.op] = colour.series[n]
     end
@@ -155,12 +161,15 @@ local function draw_axis(d, low, high, bottom)
 end
 
 local function draw_legend(d, list, ink, y)
-  local x = LEFT
+  local x, done = LEFT, {}
   for _, row in ipairs(list) do
     if not ink[row.op] or x > WIDTH - 120 then break end
+    if done[row.op] then goto continue end
+    done[row.op] = true
     d:rect(x, y - 8, 9, 9, {fill = ink[row.op]})
     d:text(x + 13, y, html.cut(row.op, 20), {["font-size"] = 10})
     x = x + 26 + 6.2 * math.min(20, #row.op)
+    ::continue::
   end
 end
 
@@ -178,10 +187,11 @@ local function clock_text(p, task)
   return ""
 end
 
--- Where each of the first lanes is, {[lane] = y}; headings {y =, task =}; the
+-- Where each of the first lanes is, {[lane] = y}; headings {y =, task =};
+-- strips of memory {y =, device =, points =}, each below its card's lanes; the
 -- end.
-local function layout(lanes, n, several)
-  local at, headings, y, before = {}, {}, 10, nil
+local function layout(lanes, n, several, memory)
+  local at, headings, strips, y, before = {}, {}, {}, 10, nil
   for k = 1, n do
     local lane = lanes[k]
     if several and lane.task ~= before then
@@ -191,8 +201,13 @@ local function layout(lanes, n, several)
     before = lane.task
     at[lane] = y
     y = y + LANE
+    local points = memory[lane.device]
+    if points and (k == n or lanes[k + 1].device ~= lane.device) then
+      strips[#strips + 1] = {y = y, device = lane.device, points = points}
+      y = y + STRIP
+    end
   end
-  return at, headings, y
+  return at, headings, strips, y
 end
 
 -- Below the arrows, and what is above them: text with a border of the ground.
@@ -208,6 +223,65 @@ local function draw_heading_text(d, p, h)
   o["font-size"], o["font-weight"] = 10, false
   o["text-anchor"] = "end"
   d:text(WIDTH - 18, h.y + 14, clock_text(p, h.task), o)
+end
+
+-- ---- memory ----------------------------------------------------------------
+
+--- What of each card's memory was in use: {[device] = {{time, bytes}, ...}}, by
+-- time.
+function timeline.memory(p)
+  local out = {}
+  for _, e in ipairs(p.events) do
+    if e.memory then
+      out[e.device] = out[e.device] or {}
+      table.insert(out[e.device], {e.stop, e.memory})
+    end
+  end
+  for _, points in pairs(out) do
+    table.sort(points, function(a, b)
+      if a[1] ~= b[1] then return a[1] < b[1] end
+      return a[2] < b[2]
+    end)
+  end
+  return out
+end
+
+-- The most of those of one pixel is drawn.
+local function draw_strip(d, strip, x, high)
+  local most = 1
+  for _, v in ipairs(strip.points) do most = math.max(most, v[2]) end
+  local bottom, tall = strip.y + STRIP - 3, STRIP - 7
+  local function height(bytes) return bottom - tall * bytes / most end
+  local path, last, level = {}, x.place(strip.points[1][1] + 0.0), 0
+  path[1], path[2], path[3] = "M", last, bottom
+  local function go(at, bytes)
+    for _, v in ipairs{"L", at, height(level), "L", at, height(bytes)} do
+      path[#path + 1] = v
+    end
+    level = bytes
+  end
+  local peak = 0
+  for _, v in ipairs(strip.points) do
+    local at = x.place(v[1] + 0.0)
+    peak = math.max(peak, v[2])
+    if at - last >= 0.8 or #path == 3 then
+      go(at, peak)
+      last, peak = at, v[2]
+    end
+  end
+  go(last, strip.points[#strip.points][2])
+  go(x.place(high + 0.0), level)
+  for _, v in ipairs{"L", x.place(high + 0.0), bottom, "Z"} do
+    path[#path + 1] = v
+  end
+  d:path(path, {fill = "#c7d7ea", stroke = "#6b8fb8", ["stroke-width"] = 0.8})
+  local own = strip.device:match "device:(.*)$" or strip.device
+  d:text(LEFT - 6, strip.y + 17, html.cut(own, 14) .. ", memory",
+         {["text-anchor"] = "end", ["font-size"] = 10})
+  d:text(LEFT - 6, strip.y + 28, "at most " .. style.bytes(most),
+         {["text-anchor"] = "end", ["font-size"] = 8, fill = "#555555"})
+  d:line(4, strip.y + STRIP - 1, WIDTH - 14, strip.y + STRIP - 1,
+         {stroke = "#eeeeee"})
 end
 
 -- ---- arrows ----------------------------------------------------------------
@@ -254,6 +328,31 @@ local function draw_arrows(d, p, lanes, at, x)
   end
 end
 
+-- Those that waited longest, as thin lines with a dot where the work began.
+local function draw_launches(d, p, lanes, at, x)
+  local y_of = {}
+  for _, lane in ipairs(lanes) do
+    for _, e in ipairs(at[lane] and lane.events or {}) do y_of[e] = at[lane] end
+  end
+  local list = table.move(p.launches or {}, 1, #(p.launches or {}), 1, {})
+  table.sort(list, function(a, b)
+    if a.waited ~= b.waited then return a.waited > b.waited end
+    return a.to < b.to
+  end)
+  for i = 1, math.min(#list, MOST_LAUNCHES) do
+    local from, to = p.events[list[i].from], p.events[list[i].to]
+    local top, low = y_of[from], y_of[to]
+    if top and low then
+      local left = math.max(from.start, math.min(from.stop, to.ready))
+      local ax, bx = x.place(left + 0.0), x.place(to.start + 0.0)
+      local ay, by = top + LANE - 6, low + 3
+      d:line(ax, ay, bx, by, {stroke = "#333333", ["stroke-width"] = 0.5,
+                              ["stroke-opacity"] = 0.55})
+      d:circle(bx, by, 1.2, {fill = "#333333"})
+    end
+  end
+end
+
 -- ---- the drawing -----------------------------------------------------------
 
 --- A trace as a drawing, and how many lanes it leaves out.
@@ -262,7 +361,8 @@ function timeline.drawing(p, totals)
   local lanes, ink = timeline.lanes(p), inks(totals)
   local n = math.min(#lanes, MOST_LANES)
   local low, high = timeline.span(p)
-  local at, headings, bottom = layout(lanes, n, timeline.count_tasks(p) > 1)
+  local at, headings, strips, bottom = layout(lanes, n,
+    timeline.count_tasks(p) > 1, timeline.memory(p))
   local d = svg.drawing(WIDTH, bottom + 44)
   draw_axis(d, low, high, bottom)
   local x = axis.new(low, high, LEFT, WIDTH - 14)
@@ -271,11 +371,14 @@ function timeline.drawing(p, totals)
     local lane = lanes[k]
     local y = at[lane]
     local own = lane.device:match "device:(.*)$" or lane.device
-    d:text(LEFT - 6, y + 14, ("%s, %d"):format(html.cut(own, 14), lane.thread),
+    d:text(LEFT - 6, y + 14, ("%s, %s"):format(html.cut(own, 14),
+           lane.stream or ("%d"):format(lane.thread)),
            {["text-anchor"] = "end", ["font-size"] = 10})
     draw_lane(d, lane, y, x, ink)
     d:line(4, y + LANE - 1, WIDTH - 14, y + LANE - 1, {stroke = "#eeeeee"})
   end
+  for _, strip in ipairs(strips) do draw_strip(d, strip, x, high) end
+  draw_launches(d, p, lanes, at, x)
   draw_arrows(d, p, lanes, at, x)
   for _, h in ipairs(headings) do draw_heading_text(d, p, h) end
   draw_legend(d, totals, ink, bottom + 34)

@@ -3,6 +3,7 @@
  *   fake_device.c   devices, errors, the n-th call that fails
  *   fake_memory.c   memory behind tagged pointers, copies that check both ends
  *   fake_stream.c   streams: a thread each that comes late by chance; events
+ *   fake_time.c     when events were reached; what a card says of itself
  *
  * The plugin is built once more with these and with its kernels on the
  * processor (emulate.h); tide then has CUDA devices on any machine. What they
@@ -82,6 +83,16 @@ cudaError_t td_fake_ends(const void *from, void *to, size_t bytes,
 cudaError_t td_fake_push(cudaStream_t stream, const char *kind,
                          void (*run)(void *arg), void (*drop)(void *arg),
                          void *arg);
+
+/* Of an event that was made, is recorded on a stream, is destroyed: where its
+ * flags ask for it, the stream notes the time. */
+void td_fake_time_make(cudaEvent_t v, unsigned flags);
+cudaError_t td_fake_time_record(cudaEvent_t v, cudaStream_t s);
+void td_fake_time_drop(cudaEvent_t v);
+/* Of work that is enqueued, begins and has ended, to a tool that watches. */
+uint32_t td_fake_enqueued(const char *kind);
+uint64_t td_fake_begins(uint32_t call);
+void td_fake_ended(uint32_t call, const char *kind, uint64_t began);
 
 #ifdef __cplusplus
 }

@@ -18,6 +18,7 @@ typedef struct work {
   void (*run)(void *arg);
   void (*drop)(void *arg);
   void *arg;
+  uint32_t call; /* a tool's number */
 } work;
 
 /* What the plugin has as cudaStream_t. */
@@ -51,10 +52,12 @@ static void nap(unsigned *seed) {
 }
 
 static void do_work(cudaStream_t s, work *w) {
+  uint64_t began = td_fake_begins(w->call);
   if (td_fake_work(w->kind, s->device) == cudaSuccess)
     w->run(w->arg);
   else
     w->drop(w->arg);
+  td_fake_ended(w->call, w->kind, began);
   free(w);
 }
 
@@ -169,7 +172,7 @@ cudaError_t td_fake_push(cudaStream_t s, const char *kind,
   if (!s) return td_fake_last(cudaErrorInvalidResourceHandle);
   work *w = malloc(sizeof *w);
   if (!w) return td_fake_last(cudaErrorMemoryAllocation);
-  *w = (work){NULL, kind, run, drop, arg};
+  *w = (work){NULL, kind, run, drop, arg, td_fake_enqueued(kind)};
   pthread_mutex_lock(&s->lock);
   if (s->last)
     s->last->next = w;
@@ -203,16 +206,17 @@ cudaError_t td_fake_check_launch(dim3 grid, dim3 block, size_t shared) {
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags) {
   cudaError_t e = td_fake_call("cudaEventCreateWithFlags");
-  (void)flags;
   if (e != cudaSuccess) return e;
   *out = calloc(1, sizeof **out);
   if (!*out) return td_fake_last(cudaErrorMemoryAllocation);
   pthread_mutex_init(&(*out)->lock, NULL);
   td_fake_add(&td_fake_there.events, 1);
+  td_fake_time_make(*out, flags);
   return cudaSuccess;
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t v) {
+  td_fake_time_drop(v);
   td_fake_add(&td_fake_there.events, -1);
   pthread_mutex_destroy(&v->lock);
   free(v);
@@ -221,6 +225,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t v) {
 
 cudaError_t cudaEventRecord(cudaEvent_t v, cudaStream_t s) {
   cudaError_t e = call_on("cudaEventRecord", s->device);
+  if (e == cudaSuccess) e = td_fake_time_record(v, s);
   if (e != cudaSuccess) return e;
   pthread_mutex_lock(&v->lock);
   v->on = s;

@@ -31,6 +31,8 @@ static td_trace *make(int n) {
                         .op = i % 2 ? "Add" : "_Send",
                         .device = devices[i % 3 == 0],
                         .value = i % 2 ? "" : "x",
+                        .stream = i % 4 ? "" : "compute",
+                        .memory = i % 4 ? 0 : 1 + i,
                         .ready = 1000 + i,
                         .start = 1001 + i,
                         .end = 1003 + i,
@@ -65,6 +67,8 @@ static void test_there_and_back(void **state) {
       assert_string_equal(a[i].op, b[i].op);
       assert_string_equal(a[i].device, b[i].device);
       assert_string_equal(a[i].value, b[i].value);
+      assert_string_equal(a[i].stream, b[i].stream);
+      assert_int_equal(a[i].memory, b[i].memory);
       assert_int_equal(a[i].ready, b[i].ready + 1000);
       assert_int_equal(a[i].start, b[i].start + 1000);
       assert_int_equal(a[i].end, b[i].end + 1000);
@@ -130,7 +134,7 @@ static void test_any_bytes(void **state) {
     memcpy(changed, bytes.data, len);
     for (int i = 0; i < 1 + k % 4; i++) {
       seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407u;
-      size_t at = (size_t)(seed >> 33) % (k % 2 ? 24 + 72 : len);
+      size_t at = (size_t)(seed >> 33) % (k % 2 ? 24 + 88 : len);
       changed[at] = (char)(k % 3 ? seed >> 20 : (seed >> 20) % 2 ? 255 : 0);
     }
     td_status *s = td_trace_unpack(to, changed, len, &x, &dropped);
