@@ -421,7 +421,7 @@ static void add_use(const memory *m, td_str *s, size_t left, size_t total) {
   if (m->stats.held == m->stats.in_use) return;
   td_str_add(s, ", ");
   td_alloc_add_size(s, m->stats.held - m->stats.in_use);
-  td_str_add(s, " more are held, in pieces");
+  td_str_add(s, " more are kept for later");
 }
 
 /* Why there is no room, or why the card cannot be used at all. */
