@@ -95,13 +95,11 @@ static void test_a_limit_before_it_is_used(void **state) {
   assert_int_equal(td_allocator_read_stats(d->memory).limit, 4 * MIB);
   td_allocator_tag(d->memory, t.data, 3 * MIB, "weights");
   td_shape two = td_shape_vector((int64_t)(2 * MIB));
-  FAILS(td_tensor_new(d->memory, TD_UINT8, &two, &more),
-        TD_RESOURCE_EXHAUSTED,
+  FAILS(td_tensor_new(d->memory, TD_UINT8, &two, &more), TD_RESOURCE_EXHAUSTED,
         "CUDA:0 has no 2097152 bytes (2.0 MiB) within its memory limit of 4.0 "
         "MiB: 3.0 MiB are in use; the largest: weights 3.0 MiB");
   td_allocator_set_limit(d->memory, 0); /* as if none had ever been set */
-  assert_int_equal(td_allocator_read_stats(d->memory).limit,
-                   64 * MIB / 10 * 9);
+  assert_int_equal(td_allocator_read_stats(d->memory).limit, 64 * MIB / 10 * 9);
   more = block(d, 2 * MIB);
   td_tensor_release(&more);
   td_tensor_release(&t);
@@ -115,8 +113,8 @@ static void test_the_card_refuses(void **state) {
   td_tensor t = block(d, 3 * MIB), more;
   td_shape many = td_shape_vector((int64_t)(20 * MIB));
   fake.memory(8 * MIB);
-  FAILS(td_tensor_new(d->memory, TD_UINT8, &many, &more),
-        TD_RESOURCE_EXHAUSTED, "): the card gives no more, ");
+  FAILS(td_tensor_new(d->memory, TD_UINT8, &many, &more), TD_RESOURCE_EXHAUSTED,
+        "): the card gives no more, ");
   td_tensor_release(&t);
   drop_card(d);
 }
