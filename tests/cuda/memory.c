@@ -1,5 +1,5 @@
-/* memory.c - the memory of a card on the fake runtime: limits, refusals, and
- * blocks for what arrives, which no kernel may still use.
+/* memory.c - the memory of a card on the fake runtime: limits, refusals, blocks
+ * for what arrives, which no kernel may still use; and pinned memory.
  *
  * No kernel runs here: the device is made to believe that some were enqueued
  * and are not complete.
@@ -199,6 +199,52 @@ static void test_they_take_no_more_than_a_share(void **state) {
   drop_card(d);
 }
 
+/* ---- pinned memory ------------------------------------------------------- */
+
+static td_tensor pinned(td_device *d, size_t bytes) {
+  td_tensor t;
+  td_shape shape = td_shape_vector((int64_t)bytes);
+  OK(td_tensor_new(d->host, TD_UINT8, &shape, &t));
+  memset(t.data, 1, bytes);
+  return t;
+}
+
+/* No more than a quarter is lost, all sizes are aligned, what is kept can be
+ * had back; where no more can be locked it is other memory. */
+static void test_pinned_memory(void **state) {
+  (void)state;
+  td_device *d = new_card(64 * MIB);
+  td_tensor t[2], many[200];
+  for (int i = 0; i < 2; i++) t[i] = pinned(d, 4 * MIB);
+  assert_int_equal(td_allocator_read_stats(d->host).held, 10 * MIB);
+  for (int i = 0; i < 2; i++) td_tensor_release(&t[i]);
+  assert_int_equal(td_allocator_read_stats(d->host).held, 10 * MIB);
+  for (size_t i = 0; i < 200; i++) {
+    many[i] = pinned(d, i * i * 5);
+    assert_int_equal((uintptr_t)many[i].data % 64, 0);
+  }
+  size_t held = td_allocator_read_stats(d->host).held;
+  td_allocator_trim(d->host, 0);
+  td_allocator_stats s = td_allocator_read_stats(d->host);
+  assert_int_equal(s.system_frees, 2);
+  assert_int_equal(s.held, held - 10 * MIB);
+  for (size_t i = 0; i < 200; i++) {
+    const unsigned char *at = many[i].data;
+    for (size_t k = 0; k < i * i * 5; k++) assert_int_equal(at[k], 1);
+    td_tensor_release(&many[i]);
+  }
+  assert_int_equal(td_allocator_read_stats(d->host).in_use, 0);
+  t[0] = pinned(d, MIB);
+  td_tensor_release(&t[0]);
+  fake.plan("cudaHostAlloc:1:2"); /* then the block of MIB goes, and it works */
+  t[0] = pinned(d, 2 * MIB);
+  assert_true(fake.happened());
+  assert_true(td_allocator_read_stats(d->host).system_frees > 2);
+  fake.plan(NULL);
+  td_tensor_release(&t[0]);
+  drop_card(d);
+}
+
 /* ---- by chance ----------------------------------------------------------- */
 
 enum { SLOTS = 24, ROUNDS = 1500 };
@@ -239,6 +285,7 @@ int main(void) {
       cmocka_unit_test(test_the_card_refuses),
       cmocka_unit_test(test_copies_need_not_wait),
       cmocka_unit_test(test_they_take_no_more_than_a_share),
+      cmocka_unit_test(test_pinned_memory),
       cmocka_unit_test(test_by_chance),
   };
   return cmocka_run_group_tests(tests, begin, NULL);
