@@ -11,9 +11,12 @@ local tests = {}
 
 -- What a step that fills `bytes` says.
 local function fill(sess, bytes)
-  local n = td.placeholder("int32", {1})
-  local ok, e = pcall(sess.run, sess, td.fill(n, 1.0):sum(),
-                      {[n] = {bytes // 4}})
+  local n, sum
+  td.device("/cpu:0", function()
+    n = td.placeholder("int32", {1})
+    sum = td.fill(n, 1.0):sum()
+  end)
+  local ok, e = pcall(sess.run, sess, sum, {[n] = {bytes // 4}})
   return ok or e
 end
 
