@@ -186,9 +186,9 @@ td_status *launch(const td_kernel_ctx *c, const nest *from_nest,
   turn t;
   if (!value && take_turn(&m, &t))
     return small ? launch_tiles<E, td_divide>(c, &m, t, from, to)
-                 : launch_tiles<E, td_divide_long>(c, &m, t, from, to);
+                 : launch_tiles<E, td_divider>(c, &m, t, from, to);
   return small ? launch_each<E, td_divide>(c, &m, from, value, to)
-               : launch_each<E, td_divide_long>(c, &m, from, value, to);
+               : launch_each<E, td_divider>(c, &m, from, value, to);
 }
 
 /* ---- the simplest form --------------------------------------------------- */

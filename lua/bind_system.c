@@ -15,6 +15,7 @@
 #include "engine/base/mem.h"
 #include "engine/base/entropy.h"
 #include "engine/device/alloc.h"
+#include "engine/device/precision.h"
 #include "engine/run/plugins.h"
 #include "kernels/blas/blas.h"
 #include "kernels/blas/dnn.h"
@@ -196,6 +197,38 @@ static int machine(lua_State *L) {
   return 1;
 }
 
+/* core.limit_memory(bytes [, type]): of each device, or those of a type. */
+static int limit_memory(lua_State *L) {
+  td_lua_check(L, td_runtime_limit(td_lua_get(L)->runtime,
+                                   luaL_optstring(L, 2, NULL),
+                                   (size_t)luaL_checkinteger(L, 1)));
+  return 0;
+}
+
+static const char *const matmul_types[] = {[TD_MATMUL_FLOAT32] = "float32",
+                                           [TD_MATMUL_TF32] = "tf32",
+                                           [TD_MATMUL_BFLOAT16] = "bfloat16",
+                                           [TD_MATMUL_BFLOAT16 + 1] = NULL};
+
+/* core.precision() -> {matmul =, deterministic =, sync =} */
+static int precision(lua_State *L) {
+  td_precision p = td_precision_get();
+  lua_createtable(L, 0, 3);
+  td_lua_set_string(L, "matmul", matmul_types[p.matmul]);
+  td_lua_set_flag(L, "deterministic", p.deterministic);
+  td_lua_set_flag(L, "sync", p.sync);
+  return 1;
+}
+
+/* core.set_precision(matmul, deterministic, sync) */
+static int set_precision(lua_State *L) {
+  int matmul = luaL_checkoption(L, 1, NULL, matmul_types);
+  td_precision_set((td_precision){.matmul = (td_matmul_type)matmul,
+                                  .deterministic = lua_toboolean(L, 2),
+                                  .sync = lua_toboolean(L, 3)});
+  return 0;
+}
+
 /* core.memory(): bytes of /CPU:0 in use, and the most since the last call. */
 static int memory(lua_State *L) {
   td_device *cpu;
@@ -223,6 +256,9 @@ TD_LUA_OPEN(system) {
                                        {"device_memory", device_memory},
                                        {"machine", machine},
                                        {"memory", memory},
+                                       {"limit_memory", limit_memory},
+                                       {"precision", precision},
+                                       {"set_precision", set_precision},
                                        {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);
 }

@@ -3,7 +3,7 @@
  *   alloc.c         the allocator, its life, the lists of each thread; calls the rest
  *   alloc_span.c    chunks of 2 MiB cut into spans: small and medium blocks
  *   alloc_map.c     the door to the system; large blocks, one mapping each
- *   alloc_report.c  statistics, the largest blocks, the text of a refusal
+ *   alloc_report.c  statistics, the largest blocks, a refusal (alloc_text.h)
  *   alloc_budget.c  how much several of them may use together
  *   alloc_limit.c   how much memory there is
  *

@@ -1,5 +1,5 @@
-/* precision.h - how exact devices are to compute; td.config sets it, for all
- * sessions of the process and from the next step on.
+/* precision.h - how exact devices are to compute, and how they tell of errors;
+ * td.config sets it, for all sessions of the process and from the next step on.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_PRECISION_H
@@ -21,6 +21,8 @@ typedef enum td_matmul_type {
 typedef struct td_precision {
   td_matmul_type matmul;
   bool deterministic; /* the same bits in every run, slower where it must be */
+  bool sync; /* an accelerator's kernels are waited for, one by one: what goes
+                wrong in one is told of that one */
 } td_precision;
 
 td_precision td_precision_get(void);

@@ -1,4 +1,5 @@
-/* runtime.c - devices made on demand, named containers.
+/* runtime.c - devices made on demand and the limits of their memory, named
+ * containers.
  *
  * While it is used, a timer looks every few seconds whether the CPU devices
  * still hand out memory. Once they did not, what they keep for later goes back
@@ -23,6 +24,11 @@
 enum { MAX_CPUS = TD_DEVICE_MAX_CPUS };
 #define REST INT64_C(5000000000) /* ns between looks */
 
+typedef struct type_limit {
+  char type[24];
+  size_t bytes;
+} type_limit;
+
 struct td_runtime {
   int32_t refs;
   char *place;
@@ -31,7 +37,9 @@ struct td_runtime {
   td_device *cpu[MAX_CPUS]; /* lock: lock. Made on demand, never removed */
   td_device_list others;
   pthread_mutex_t asking;
-  bool asked; /* atomic: the plugins' devices were made */
+  bool asked;   /* atomic: the plugins' devices were made */
+  size_t limit; /* lock: lock. Of the memory of each device; 0: its own */
+  TD_VEC(type_limit) limits; /* lock: lock. Of types, before that */
   td_resources *resources;
   bool watched;          /* atomic: a look is to come */
   bool closing;          /* lock: lock */
@@ -48,6 +56,56 @@ bool td_runtime_env_has(const char *variable, const char *word) {
     at += n + (at[n] == ',');
   }
   return false;
+}
+
+/* ---- limits of memory ---- */
+
+/* Under the lock. The limit of a type that has one of its own, or NULL. */
+static type_limit *limit_of(const td_runtime *rt, const char *type) {
+  for (size_t i = 0; i < rt->limits.len; i++)
+    if (strcmp(rt->limits.at[i].type, type) == 0) return &rt->limits.at[i];
+  return NULL;
+}
+
+/* Under the lock. A device that is new has a limit already, and keeps it where
+ * nothing else was asked for. */
+static void set_limit(const td_runtime *rt, const td_device *d, bool is_new) {
+  const type_limit *l = limit_of(rt, d->type);
+  size_t bytes = l ? l->bytes : rt->limit;
+  if (bytes || !is_new) td_allocator_set_limit(d->memory, bytes);
+}
+
+/* Under the lock. */
+static td_status *note_limit(td_runtime *rt, const char *type, size_t bytes) {
+  if (!type) {
+    rt->limit = bytes;
+    rt->limits.len = 0;
+    return NULL;
+  }
+  type_limit *l = limit_of(rt, type), new = {.bytes = bytes};
+  if (l) {
+    l->bytes = bytes;
+    return NULL;
+  }
+  if (strlen(type) >= sizeof new.type)
+    return td_error(TD_INVALID_ARGUMENT, "no device is of the type \"%s\"",
+                    type);
+  strcpy(new.type, type);
+  return td_vec_push(&rt->limits, new) ? NULL : td_oom();
+}
+
+td_status *td_runtime_limit(td_runtime *rt, const char *type, size_t bytes) {
+  td_device_list *l = &rt->others;
+  pthread_mutex_lock(&rt->lock);
+  td_status *s = note_limit(rt, type, bytes);
+  for (int i = 0; td_ok(s) && i < MAX_CPUS; i++)
+    if (rt->cpu[i]) set_limit(rt, rt->cpu[i], false);
+  pthread_mutex_lock(&l->lock);
+  for (size_t i = 0; td_ok(s) && i < l->at.len; i++)
+    set_limit(rt, l->at.at[i], false);
+  pthread_mutex_unlock(&l->lock);
+  pthread_mutex_unlock(&rt->lock);
+  return s;
 }
 
 /* ---- devices ---- */
@@ -68,6 +126,9 @@ static td_status *make_device(td_runtime *rt, const td_device_factory *f,
   }
   TD_TRY(make(rt, f, index, &d));
   td_status *s = td_device_list_add(&rt->others, d);
+  pthread_mutex_lock(&rt->lock); /* from now on td_runtime_limit sees it */
+  set_limit(rt, d, true);
+  pthread_mutex_unlock(&rt->lock);
   td_device_release(d);
   return s;
 }
@@ -257,6 +318,7 @@ void td_runtime_release(td_runtime *rt) {
   td_resources_free(rt->resources);
   for (int i = 0; i < MAX_CPUS; i++) td_device_release(rt->cpu[i]);
   td_device_list_deinit(&rt->others);
+  td_vec_free(&rt->limits);
   td_alloc_budget_release(rt->budget);
   td_free(rt->place);
   pthread_mutex_destroy(&rt->lock);
@@ -271,7 +333,10 @@ td_status *td_runtime_cpu(td_runtime *rt, int k, td_device **out) {
   td_status *s = NULL;
   pthread_mutex_lock(&rt->lock);
   if (!rt->watched) look_later(rt);
-  if (!rt->cpu[k]) s = make(rt, &td_device_factory_cpu, k, &rt->cpu[k]);
+  if (!rt->cpu[k]) {
+    s = make(rt, &td_device_factory_cpu, k, &rt->cpu[k]);
+    if (td_ok(s)) set_limit(rt, rt->cpu[k], true);
+  }
   *out = rt->cpu[k];
   pthread_mutex_unlock(&rt->lock);
   return s;

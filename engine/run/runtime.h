@@ -32,6 +32,11 @@ td_status *td_runtime_cpu(td_runtime *rt, int k, td_device **out) TD_MUST_USE;
 td_resources *td_runtime_resources(td_runtime *rt); /* named containers */
 /* "/job:localhost/replica:0/task:0". Borrowed; valid while it lives. */
 const char *td_runtime_place(const td_runtime *rt);
+/* How many bytes tensors may take of the memory of each device of a type, of all
+ * CPUs together; NULL: of every device. Of those there are and those to come; 0
+ * is what it would be without. */
+td_status *td_runtime_limit(td_runtime *rt, const char *type,
+                            size_t bytes) TD_MUST_USE;
 /* A step begins: memory that is only kept is given back when it rests again. */
 void td_runtime_used(td_runtime *rt);
 /* Is `word` in the comma-separated list of an environment variable? */

@@ -26,6 +26,7 @@
 #include "engine/base/vec.h"
 #include "engine/device/device_factory.h"
 #include "engine/device/kernel.h"
+#include "engine/device/precision.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -120,6 +121,9 @@ td_status *td_cuda_memory_new(td_cuda *d, td_allocator **out) TD_MUST_USE;
 /* With the last block in use it ends. */
 void td_cuda_memory_release(td_allocator *a);
 bool td_cuda_is_memory(const td_allocator *a);
+/* So much of the card is free when it is opened: where no limit is set, nine
+ * tenths of it are the limit, from then on. */
+void td_cuda_memory_found(td_allocator *a, size_t left);
 /* The device whose memory it is; NULL: it is gone. Caller owns the result. */
 td_cuda *td_cuda_memory_owner(td_allocator *a);
 /* Kernels of compute that may use what the block held before it was handed out:
@@ -215,7 +219,7 @@ struct td_cuda {
   td_device base; /* first */
   int ordinal;    /* CUDA's number of the card */
   int sms;        /* multiprocessors */
-  bool sync;      /* every kernel is waited for */
+  bool sync;      /* as the environment has it: see td_cuda_sync */
   pthread_mutex_t lock; /* before those of events and memory */
   bool opened;            /* under the lock */
   td_status *unopened;    /* under the lock: why it could not be */
@@ -256,6 +260,10 @@ td_status *td_cuda_take_told(td_cuda *d) TD_MUST_USE;
 /* Under the lock: what a complete kernel told, which is not told again. */
 td_status *td_cuda_told_by(td_cuda *d, uint64_t number) TD_MUST_USE;
 
+/* Is every kernel waited for, so that its errors are its own? */
+static inline bool td_cuda_sync(const td_cuda *d) {
+  return d->sync || td_precision_get().sync;
+}
 static inline td_cuda *td_cuda_of(const td_kernel_ctx *c) {
   return (td_cuda *)c->kernel->device;
 }

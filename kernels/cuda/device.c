@@ -4,8 +4,9 @@
  * the executor then; its consumers follow on the same stream. Copies have
  * streams of their own: one to the host begins when the kernels that were
  * enqueued by then are over; one from the host, or from another card, when the
- * kernels are over that may use what its block held before, which is mostly at
- * once. Whoever waits is called by the events' thread.
+ * kernels are over that may use what its block held before: at once, where
+ * there is a block that none of them uses. Whoever waits is called by the
+ * events' thread.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
@@ -13,7 +14,7 @@
 
 #include "engine/base/mem.h"
 #include "engine/device/kernel_start.h"
-#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/memory.h"
 
 enum { MARK_EVERY = 64 }; /* kernels: how many are complete is known so often */
 
@@ -37,8 +38,7 @@ static td_status *open_card(td_cuda *d) {
   d->word = words;
   memset(words, 0, bytes);
   TD_CUDA(cudaMemGetInfo(&left, &total));
-  if (td_allocator_read_stats(d->base.memory).limit == 0)
-    td_allocator_set_limit(d->base.memory, left / 10 * 9);
+  td_cuda_memory_found(d->base.memory, left);
   TD_TRY(td_cuda_events_new(d, &d->events));
   return td_cuda_events_start(d->events);
 }
@@ -178,7 +178,7 @@ td_status *td_cuda_enqueue(td_kernel_ctx *c,
     if (number % MARK_EVERY == 0) leave_mark(d);
   }
   pthread_mutex_unlock(&d->lock);
-  if (td_ok(s) && d->sync) s = wait_now(d, number);
+  if (td_ok(s) && td_cuda_sync(d)) s = wait_now(d, number);
   return td_ok(s) ? NULL : td_cuda_why(d, s);
 }
 
@@ -286,12 +286,29 @@ static td_status *enqueue_copy(td_cuda *d, copy_wait *w) {
   return await_copy(d, w, stream);
 }
 
+/* What comes from the host need not wait for kernels where it goes to a block
+ * that none of them uses: `to` is new, and nobody has seen its block. */
+static void choose_idle(td_cuda *d, td_tensor *to) {
+  td_buffer *b = to->buffer;
+  if (to->data != b->data || __atomic_load_n(&b->refs, __ATOMIC_RELAXED) != 1)
+    return;
+  to->data = b->data =
+      td_cuda_memory_idle(d->base.memory, b->data, td_cuda_complete(d->events));
+}
+
 static void copy(td_device *base, const td_tensor *from, td_tensor *to,
                  td_copied copied, void *arg) {
   td_cuda *d = (td_cuda *)base;
+  bool comes = !is_here(d, from) && td_tensor_bytes(from) > 0;
+  td_status *s = td_cuda_enter(d);
+  if (!td_ok(s)) {
+    copied(arg, td_cuda_why(d, s));
+    return;
+  }
+  if (comes) choose_idle(d, to);
   copy_wait *w = new_copy(d, from, to, copied, arg);
   if (!w) return;
-  td_status *s = lock_card(d);
+  s = lock_card(d);
   if (td_ok(s)) {
     s = enqueue_copy(d, w);
     pthread_mutex_unlock(&d->lock);

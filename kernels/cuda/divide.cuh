@@ -1,8 +1,9 @@
 /* divide.cuh - whole division by numbers that a launch knows.
  *
  * An index is taken apart by dividing it by sizes, which costs a card dozens of
- * instructions each time. Below 2^31 a multiplication and a shift do, by
- * numbers that the host computes; above, td_divide_long divides.
+ * instructions each time. A multiplication and a shift do, by numbers that the
+ * host computes: of 32 bits in td_divide, below 2^31, of 64 in td_divider. A
+ * kernel that is to have both has one of them as a parameter.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_CUDA_DIVIDE_CUH
@@ -27,19 +28,6 @@ struct td_divide {
   }
 };
 
-/* Of any that are not negative. */
-struct td_divide_long {
-  typedef int64_t index;
-  int64_t by;
-
-  static td_divide_long of(int64_t by) {
-    return td_divide_long{by};
-  }
-  __device__ inline int64_t operator()(int64_t n) const {
-    return n / by;
-  }
-};
-
 /* Can all of n pieces of work be divided by td_divide? */
 static inline bool td_divide_fits(int64_t n) {
   return n < (int64_t)1 << 31;
@@ -50,14 +38,19 @@ static inline bool td_divide_fits(int64_t n) {
 /*   td_divider by = td_divider_by(columns);         // on the host
  *   int64_t column, row = by.split(i, &column);     // in a kernel */
 struct td_divider {
+  typedef int64_t index;
   int64_t by;
   uint64_t times; /* 0: by is 1 */
   uint32_t shift;
 
+  static inline td_divider of(int64_t by);
   /* i >= 0 */
   __device__ inline int64_t quotient(int64_t i) const {
     if (times == 0) return i;
     return (int64_t)(__umul64hi((unsigned long long)i, times) >> shift);
+  }
+  __device__ inline int64_t operator()(int64_t i) const {
+    return quotient(i);
   }
   __device__ inline int64_t split(int64_t i, int64_t *rest) const {
     int64_t q = quotient(i);
@@ -78,6 +71,10 @@ static inline td_divider td_divider_by(int64_t by) {
   d.times = (uint64_t)((power + (uint64_t)by - 1) / (uint64_t)by);
   d.shift = bits - 1;
   return d;
+}
+
+inline td_divider td_divider::of(int64_t by) {
+  return td_divider_by(by);
 }
 
 #endif

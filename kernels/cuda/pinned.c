@@ -1,9 +1,9 @@
 /* pinned.c - memory of the host that copies reach at full speed.
  *
- * The driver locks such memory, which takes it a while: blocks are of powers of
- * two, kept and handed out again. Small ones are cut out of chunks of 64 KiB,
- * large ones are a chunk each. Small operands are locked, too: a copy to or
- * from memory that is not has whoever enqueues it wait.
+ * The driver locks such memory, which takes it a while: blocks are kept and
+ * handed out again, of four sizes to each power of two. Small ones are cut out
+ * of chunks of 64 KiB, large ones are a chunk each. Small operands are locked,
+ * too: a copy to or from memory that is not has whoever enqueues it wait.
  *
  * A block is given back when its last holder lets go, and a copy holds its
  * tensors until it is over, so there is nothing to wait for. Where the card
@@ -16,7 +16,11 @@
 #include "engine/base/mem.h"
 #include "kernels/cuda/cuda.h"
 
-enum { FIRST = 7, CLASSES = 48 - FIRST, CHUNK = 16 /* powers of two */ };
+enum {
+  FIRST = 8, /* the smallest is of 2^FIRST bytes */
+  CLASSES = (48 - FIRST) * 4,
+  CHUNK = 64 << 10,
+};
 
 /* Before each block, in what would be its last 64 bytes. */
 typedef struct head {
@@ -36,10 +40,16 @@ typedef struct pinned {
   td_allocator_stats stats;
 } pinned;
 
+/* 256, 320, 384, 448, 512, 640, ... */
+static size_t class_bytes(int cls) {
+  return (size_t)(4 + cls % 4) << (FIRST - 2 + cls / 4);
+}
+
+/* `bytes` are 2^46 and a head at most. */
 static int class_of(size_t bytes) {
-  int log = FIRST;
-  while (log < FIRST + CLASSES - 1 && (size_t)1 << log < bytes) log++;
-  return log - FIRST;
+  if (bytes <= (size_t)1 << FIRST) return 0;
+  int log = 63 - __builtin_clzll(bytes - 1);
+  return (log - FIRST) * 4 + (int)((bytes - 1) >> (log - 2) & 3) + 1;
 }
 
 static void keep(pinned *m, head *h) {
@@ -56,8 +66,7 @@ static head *take_kept(pinned *m, int cls) {
 /* ---- chunks -------------------------------------------------------------- */
 
 static size_t chunk_bytes(int cls) {
-  int log = cls + FIRST;
-  return (size_t)1 << (log < CHUNK ? CHUNK : log);
+  return class_bytes(cls) < CHUNK ? CHUNK : class_bytes(cls);
 }
 
 /* Without the lock: the driver takes its time. */
@@ -76,7 +85,7 @@ static void *lock_chunk(td_cuda *d, size_t bytes) {
 
 /* Under the lock. The first block of a new chunk; the others are kept. */
 static head *cut(pinned *m, char *at, size_t bytes, int cls) {
-  size_t each = (size_t)1 << (cls + FIRST);
+  size_t each = class_bytes(cls);
   for (size_t i = each; i + each <= bytes; i += each) {
     head *h = (head *)(void *)(at + i);
     h->cls = cls;
@@ -87,9 +96,41 @@ static head *cut(pinned *m, char *at, size_t bytes, int cls) {
   return first;
 }
 
+/* Under the lock: a chunk that is one block, and kept; the largest. */
+static head *take_spare(pinned *m) {
+  for (int cls = CLASSES; cls-- > 0 && class_bytes(cls) >= CHUNK;) {
+    head *h = take_kept(m, cls);
+    if (!h) continue;
+    for (size_t i = m->chunks.len; i-- > 0;)
+      if (m->chunks.at[i] == (void *)h)
+        m->chunks.at[i] = m->chunks.at[--m->chunks.len];
+    m->stats.held -= class_bytes(cls);
+    m->stats.system_frees++;
+    return h;
+  }
+  return NULL;
+}
+
+static void pinned_trim(td_allocator *a, size_t spare) {
+  pinned *m = (pinned *)a;
+  for (head *h = NULL;; (void)cudaFreeHost(h)) {
+    pthread_mutex_lock(&m->lock);
+    bool enough = m->stats.held <= m->stats.in_use + spare;
+    h = enough ? NULL : take_spare(m);
+    pthread_mutex_unlock(&m->lock);
+    if (!h) break;
+  }
+  (void)cudaGetLastError();
+}
+
+/* Where no more can be locked, what is kept for other sizes goes first. */
 static head *take_new(pinned *m, td_cuda *d, int cls) {
   size_t bytes = chunk_bytes(cls);
   void *at = lock_chunk(d, bytes);
+  if (!at && d) {
+    pinned_trim(&m->base, 0);
+    at = lock_chunk(d, bytes);
+  }
   if (!at) return NULL;
   pthread_mutex_lock(&m->lock);
   bool room = td_vec_push(&m->chunks, at);
@@ -171,6 +212,7 @@ td_status *td_cuda_pinned_new(td_cuda *d, td_allocator **out) {
                            .touchable = true,
                            .alloc = pinned_alloc,
                            .free = pinned_free,
+                           .trim = pinned_trim,
                            .read_stats = pinned_read_stats};
   if (!m->base.name) {
     td_free(m);

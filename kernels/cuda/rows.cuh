@@ -41,8 +41,8 @@ td_status *td_rows_launch(const td_kernel_ctx *c, F row, int64_t rows,
   if (td_divide_fits(n))
     return TD_LAUNCH(c, (td_rows_copy<E, td_divide, F>), td_cuda_grid(c, n),
                      TD_CUDA_BLOCK, 0, n, td_divide::of(each), row, x, y);
-  return TD_LAUNCH(c, (td_rows_copy<E, td_divide_long, F>), td_cuda_grid(c, n),
-                   TD_CUDA_BLOCK, 0, n, td_divide_long::of(each), row, x, y);
+  return TD_LAUNCH(c, (td_rows_copy<E, td_divider, F>), td_cuda_grid(c, n),
+                   TD_CUDA_BLOCK, 0, n, td_divider::of(each), row, x, y);
 }
 
 /* Nothing at all is fine. */

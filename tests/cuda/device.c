@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "engine/base/clock.h"
+#include "engine/device/precision.h"
 #include "engine/graph/build.h"
 #include "engine/graph/node_edit.h"
 #include "engine/run/library.h"
@@ -314,10 +315,9 @@ static void test_a_long_step(void **state) {
   chain_deinit(&c);
 }
 
-static void test_sync(void **state) {
-  (void)state;
+static void check_sync(void) {
   chain c;
-  setenv("TIDE_CUDA_SYNC", "1", 1);
+  fake.plan(NULL);
   chain_init(&c, 3, "/device:CUDA:0");
   OK(chain_run(&c, 1000));
   fake.plan("kernel:3:700"); /* it is known which one it was */
@@ -326,6 +326,17 @@ static void test_sync(void **state) {
   assert_string_equal(td_status_op(s), "Square");
   td_status_release(s);
   chain_deinit(&c);
+}
+
+/* By the environment, and by td.config. */
+static void test_sync(void **state) {
+  (void)state;
+  setenv("TIDE_CUDA_SYNC", "1", 1);
+  check_sync();
+  unsetenv("TIDE_CUDA_SYNC");
+  td_precision_set((td_precision){.sync = true});
+  check_sync();
+  td_precision_set((td_precision){0});
 }
 
 /* ---- what kernels find in their data ------------------------------------- */

@@ -1,4 +1,5 @@
-/* runtime.c - what a runtime does by itself: an idle one gives memory back.
+/* runtime.c - what a runtime does by itself: an idle one gives memory back; and
+ * what it has its devices take.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "tests/engine/run/rig.h"
@@ -49,7 +50,7 @@ static void test_rest(void **state) {
   OK(td_runtime_cpu(rt, 0, &cpu));
   for (int i = 0; i < 3; i++) {
     use_much(cpu);
-    td_runtime_used(rt);      /* wakes the watch */
+    td_runtime_used(rt);           /* wakes the watch */
 #if !defined(__SANITIZE_ADDRESS__) /* keeps nothing anyway */
     assert_true(held(cpu) >= SIZE);
 #endif
@@ -59,9 +60,9 @@ static void test_rest(void **state) {
   td_clock_set(NULL);
 }
 
-/* A runtime that ends while it is looked after, sometimes just as a look is due:
- * it lets go of its devices, and what a device that outlives it keeps is not
- * looked at any more. */
+/* A runtime that ends while it is looked after, sometimes just as a look is
+ * due: it lets go of its devices, and what a device that outlives it keeps is
+ * not looked at any more. */
 static void test_release(void **state) {
   (void)state;
   struct timespec t = {.tv_nsec = 1500000};
@@ -87,10 +88,55 @@ static void test_release(void **state) {
   td_clock_set(NULL);
 }
 
+static size_t limit(const td_device *d) {
+  return td_allocator_read_stats(d->memory).limit;
+}
+
+static td_device *other(td_runtime *rt, int cpus, int k) {
+  td_device **d, *found;
+  int n;
+  OK(td_runtime_devices(rt, cpus, &d, &n));
+  assert_true(k < n);
+  found = d[k];
+  td_runtime_drop_devices(d, n);
+  return found; /* the runtime has a share */
+}
+
+/* Of devices that there are and of those to come, of all and of a type. */
+static void test_limits(void **state) {
+  (void)state;
+  td_runtime_options o = {.memory_limit = 64 << 20, .test_devices = 1};
+  td_runtime *rt;
+  td_device *cpu;
+  OK(td_runtime_new(&o, &rt));
+  td_device *test = other(rt, 1, 1);
+  OK(td_runtime_limit(rt, NULL, 8 << 20));
+  OK(td_runtime_cpu(rt, 0, &cpu));
+  assert_int_equal(limit(cpu), 8 << 20);
+  assert_int_equal(limit(test), 8 << 20);
+  OK(td_runtime_limit(rt, "TEST", 5 << 20));
+  OK(td_runtime_limit(rt, "CUDA", 6 << 20)); /* perhaps one comes */
+  assert_int_equal(limit(cpu), 8 << 20);
+  assert_int_equal(limit(test), 5 << 20);
+  OK(td_runtime_cpu(rt, 1, &cpu)); /* shares the limit of the first */
+  assert_int_equal(limit(cpu), 8 << 20);
+  OK(td_runtime_limit(rt, "TEST", 7 << 20));
+  assert_int_equal(limit(test), 7 << 20);
+  OK(td_runtime_limit(rt, NULL, 9 << 20)); /* takes the place of all */
+  assert_int_equal(limit(cpu), 9 << 20);
+  assert_int_equal(limit(test), 9 << 20);
+  OK(td_runtime_limit(rt, NULL, 0));
+  assert_int_equal(limit(cpu), td_alloc_default_limit());
+  FAILS(td_runtime_limit(rt, "A_TYPE_THAT_NO_DEVICE_IS_OF", 1),
+        TD_INVALID_ARGUMENT, "no device is of the type");
+  td_runtime_release(rt);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_rest),
       cmocka_unit_test(test_release),
+      cmocka_unit_test(test_limits),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
