@@ -233,6 +233,14 @@ $(B)/cuda-fake/libtide_cuda.so: $(CUDA_C_OBJ) $(FAKE_OBJ) \
 	$(CXX) -shared -Wl,-z,nodelete -o $@ $(filter %.o,$^) -L$(B) -ltide \
 	  -Wl,-rpath,'$$ORIGIN/..' $(LDFLAGS_ALL)
 cuda-fake: $(B)/cuda-fake/libtide_cuda.so
+# Libraries that it opens where TIDE_CUDA_LIBS=$(B)/cuda-fake/lib: fakes, which
+# run on the fake runtime of the plugin.
+$(B)/cuda-fake/lib/libcublasLt.so.13: tests/cuda/libraries/cublasLt.c \
+  tests/cuda/fake/fake_blas.h $(B)/cuda-fake/libtide_cuda.so
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) $(CUDA_INCLUDE) -shared -o $@ $< -L$(B)/cuda-fake \
+	  -l:libtide_cuda.so -Wl,-rpath,'$$ORIGIN/..' -Wl,-rpath-link,$(B) -lm
+cuda-fake: $(B)/cuda-fake/lib/libcublasLt.so.13
 
 # ---- tests -----------------------------------------------------------------
 
@@ -244,6 +252,12 @@ $(B)/tests/%: tests/%.c $(LIB_OBJ) $(B)/.flags
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) -rdynamic -MMD -MP -o $@ $< $(LIB_OBJ) $(LDFLAGS_ALL) $(LIBS) -lcmocka
 $(B)/tests/engine/graph/signatures: LIBS += -ljansson
+# It looks into what the plugin has, which exports nothing.
+$(B)/tests/cuda/blas: tests/cuda/blas.c $(B)/cuda/blas_plan.o $(B)/cuda/door.o \
+  $(LIB_OBJ) $(B)/.flags | $(B)/cuda-fake/lib/libcublasLt.so.13
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) $(CUDA_INCLUDE) -rdynamic -MMD -MP -o $@ $< \
+	  $(filter %.o,$^) $(LDFLAGS_ALL) $(LIBS) -lcmocka
 
 # The simulator: tests/sim/base/pool.c takes the place of engine/base/pool.c, and
 # so on; all other objects are the real ones.
