@@ -291,7 +291,7 @@ __device__ inline td_c128 lu_sign(td_c128 z, double size) {
   return td_c128(z.re / size, z.im / size);
 }
 
-/* `second` NULL: the determinant; else its sign and the logarithm of its size. */
+/* `second` NULL: the determinant; else its sign and its size's logarithm. */
 template <class T>
 __global__ void lu_determinants(lu_job job, const T *factors,
                                 const int *pivots, T *to, T *second) {

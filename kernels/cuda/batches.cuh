@@ -1,4 +1,5 @@
-/* batches.cuh - where the matrices of a batch begin, of operands that broadcast.
+/* batches.cuh - where the matrices of a batch begin, of operands that
+ * broadcast.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_CUDA_BATCHES_CUH

@@ -17,8 +17,8 @@
 extern "C" {
 #endif
 
-/* to {m, n} = a {m, k} b {k, n}, `batch` times; all of dtype, rows one after the
- * other. A transposed operand is stored the other way round. */
+/* to {m, n} = a {m, k} b {k, n}, `batch` times; all of dtype, rows one after
+ * the other. A transposed operand is stored the other way round. */
 typedef struct td_cuda_product {
   td_dtype dtype;
   int64_t m, n, k, batch;

@@ -47,7 +47,7 @@ typedef struct td_cuda_plan_key {
   int32_t deterministic;
 } td_cuda_plan_key;
 
-/* Columns one after the other, as the library sees it: first = b, second = a. */
+/* Columns one after the other, as the library sees it: first is b, second a. */
 typedef struct td_cuda_plan {
   td_cuda_plan_key key;
   cublasLtMatmulDesc_t desc;

@@ -1,9 +1,9 @@
 /* door.h - NVIDIA's libraries, opened when they are first needed.
  *
- * The plugin is linked with none of them: where one is not there, kernels of our
- * own do its work. It is looked for in the folders that $TIDE_CUDA_LIBS names
- * (`:` between them) and nowhere else; without that by its name, as the system
- * finds libraries, and in /usr/local/cuda/lib64. What was opened stays.
+ * The plugin is linked with none of them: where one is not there, kernels of
+ * our own do its work. It is looked for in the folders that $TIDE_CUDA_LIBS
+ * names (`:` between them) and nowhere else; without that by its name, as the
+ * system finds libraries, and in /usr/local/cuda/lib64. What was opened stays.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_CUDA_DOOR_H
