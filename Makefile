@@ -256,6 +256,15 @@ $(B)/cuda-fake/libcupti.so.13: tests/cuda/libraries/cupti.c $(B)/.flags
 	$(CC) $(CFLAGS_ALL) $(CUDA_INCLUDE) -shared -Wl,-soname,libcupti.so.13 -o $@ $<
 cuda-fake: $(B)/cuda-fake/libtide_cuda.so $(B)/cuda-fake/libnvidia-ml.so.1 \
   $(B)/cuda-fake/libcupti.so.13
+cuda-fake: $(B)/cuda-fake/libtide_cuda.so
+# Libraries that it opens where TIDE_CUDA_LIBS=$(B)/cuda-fake/lib: fakes, which
+# run on the fake runtime of the plugin.
+$(B)/cuda-fake/lib/libcublasLt.so.13: tests/cuda/libraries/cublasLt.c \
+  tests/cuda/fake/fake_blas.h $(B)/cuda-fake/libtide_cuda.so
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) $(CUDA_INCLUDE) -shared -o $@ $< -L$(B)/cuda-fake \
+	  -l:libtide_cuda.so -Wl,-rpath,'$$ORIGIN/..' -Wl,-rpath-link,$(B) -lm
+cuda-fake: $(B)/cuda-fake/lib/libcublasLt.so.13
 
 # ---- tests -----------------------------------------------------------------
 
@@ -269,6 +278,12 @@ $(B)/tests/%: tests/%.c $(LIB_OBJ) $(B)/.flags
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) -rdynamic -MMD -MP -o $@ $< $(LIB_OBJ) $(LINK_TEST) $(LDFLAGS_ALL) $(LIBS) -lcmocka
 $(B)/tests/engine/graph/signatures: LIBS += -ljansson
+# It looks into what the plugin has, which exports nothing.
+$(B)/tests/cuda/blas: tests/cuda/blas.c $(B)/cuda/blas_plan.o $(B)/cuda/door.o \
+  $(LIB_OBJ) $(B)/.flags | $(B)/cuda-fake/lib/libcublasLt.so.13
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) $(CUDA_INCLUDE) -rdynamic -MMD -MP -o $@ $< \
+	  $(filter %.o,$^) $(LDFLAGS_ALL) $(LIBS) -lcmocka
 
 # The simulator: tests/sim/base/pool.c takes the place of engine/base/pool.c, and
 # so on; all other objects are the real ones.

@@ -25,6 +25,12 @@ td_status *td_linalg_infer_square(td_infer *c) TD_MUST_USE;
 /* Shape function: input 0 is square matrices, output 0 a vector for each and
  * output 1 like input 0, or empty without compute_v. */
 td_status *td_linalg_infer_eig(td_infer *c) TD_MUST_USE;
+/* Of X in A X = B (solve.c), of batches that broadcast or must be equal. */
+td_status *td_linalg_solve_shape(const td_shape *a, const td_shape *b,
+                                 bool broadcast, td_shape *out) TD_MUST_USE;
+/* Of Q and R (qr.c), of `s` with a known rank; sizes not known are -1. */
+void td_linalg_qr_shapes(const td_shape *s, bool full, td_shape *q,
+                         td_shape *r);
 /* For costs: elements of input i times the smaller size of its matrices. */
 double td_linalg_cube(const td_infer *c, int i);
 /* The axes of `s` before the last two, and after them `n` more sizes. The rank

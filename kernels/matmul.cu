@@ -1,6 +1,9 @@
-/* matmul.cu - products of matrices on a card.
+/* matmul.cu - products of matrices on a card: by cuBLASLt where it is there and
+ * has a way, else by tiles.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/cuda/batches.cuh"
+#include "kernels/cuda/blas.h"
 #include "kernels/cuda/element.cuh"
 #include "kernels/cuda/tile.cuh"
 #include "kernels/matmul.h"
@@ -8,14 +11,6 @@
 namespace {
 
 /* ---- operands ------------------------------------------------------------ */
-
-/* Where the matrices of a batch begin: the axes before the last two, innermost
- * first, with a step of 0 along those that are repeated. */
-struct batches {
-  int rank;
-  td_divider size[TD_MAX_RANK];
-  int64_t step[TD_MAX_RANK];
-};
 
 /* A matrix seen by its lines, rows or columns; elements of T, sums of S. */
 template <class T, class S> struct lines {
@@ -33,13 +28,7 @@ template <class T, class S> struct lines {
 
   __device__ inline bool inner() const { return k_step == 1; }
   __device__ inline line line_of(int64_t batch, int64_t number) const {
-    const T *to = from + number * line_step;
-    for (int k = 0; k < of.rank; k++) {
-      int64_t i;
-      batch = of.size[k].split(batch, &i);
-      to += i * of.step[k];
-    }
-    return {to};
+    return {from + of.at(batch) + number * line_step};
   }
   __device__ inline step step_of(int64_t k) const { return {k * k_step}; }
   __device__ inline in at(const line &l, const step &s) const {
@@ -55,18 +44,6 @@ template <class R, class S> struct cells {
     to[(b * m + i) * n + j] = (R)td_num<R>::store((typename td_num<R>::in)v);
   }
 };
-
-batches batches_of(const td_shape *s, const td_shape *out) {
-  batches b = {};
-  int64_t step = s->dim[s->rank - 2] * s->dim[s->rank - 1];
-  for (int k = s->rank - 3, j = out->rank - 3; j >= 0; k--, j--) {
-    b.size[b.rank] = td_divider_by(out->dim[j]);
-    if (k >= 0) b.step[b.rank] = s->dim[k] > 1 ? step : 0;
-    if (k >= 0) step *= s->dim[k];
-    b.rank++;
-  }
-  return b;
-}
 
 /* Lines are rows as stored, or columns. */
 template <class T, class S>
@@ -116,7 +93,9 @@ td_status *run(td_kernel_ctx *c, td_matmul_form form) {
   TD_TRY(td_matmul_of(c, form, &p));
   TD_TRY(td_out(c, 0, &p.out, &y));
   if (td_tensor_count(y) == 0) return nullptr;
-  return by_type(c, &p, y);
+  bool done;
+  TD_TRY(td_cuda_blas_matmul(c, &p, td_in(c, 0), td_in(c, 1), y, &done));
+  return done ? nullptr : by_type(c, &p, y);
 }
 
 td_status *run_plain(td_kernel_ctx *c) {

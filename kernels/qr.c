@@ -39,8 +39,9 @@ static int qr_one(const td_linalg *l, int64_t i, void *work) {
   return info;
 }
 
-/* {m, q_cols} and {q_cols, n}; unknown sizes are -1. */
-static void qr_shapes(const td_shape *s, bool full, td_shape *q, td_shape *r) {
+/* {m, q_cols} and {q_cols, n} */
+void td_linalg_qr_shapes(const td_shape *s, bool full, td_shape *q,
+                         td_shape *r) {
   int64_t m = s->dim[s->rank - 2], n = s->dim[s->rank - 1];
   int64_t least = m < 0 || n < 0 ? -1 : m < n ? m : n;
   if (m == 0 || n == 0) least = 0;
@@ -54,7 +55,7 @@ static td_status *qr_infer(td_infer *c) {
   td_shape q, r;
   TD_TRY(td_linalg_matrices(s, "input"));
   if (s->rank < 0) return NULL;
-  qr_shapes(s, td_infer_bool(c, "full_matrices"), &q, &r);
+  td_linalg_qr_shapes(s, td_infer_bool(c, "full_matrices"), &q, &r);
   td_infer_out(c, 0, q);
   td_infer_out(c, 1, r);
   return NULL;
@@ -83,7 +84,7 @@ static td_status *qr_run(td_kernel_ctx *c) {
   const td_shape *s = &j.in->shape;
   td_shape q, r;
   TD_TRY(td_linalg_matrices(s, "input"));
-  qr_shapes(s, td_node_bool(td_ctx_node(c), "full_matrices"), &q, &r);
+  td_linalg_qr_shapes(s, td_node_bool(td_ctx_node(c), "full_matrices"), &q, &r);
   TD_TRY(td_array_count(&q, NULL));
   TD_TRY(td_array_count(&r, NULL));
   TD_TRY(td_out(c, 0, &q, &j.q_out));

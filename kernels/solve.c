@@ -38,9 +38,8 @@ static td_status *fronts(const td_shape *a, const td_shape *b, bool broadcast,
                   broadcast ? "do not broadcast" : "must be equal");
 }
 
-/* X of A X = B. */
-static td_status *solve_shape(const td_shape *a, const td_shape *b,
-                              bool broadcast, td_shape *out) {
+td_status *td_linalg_solve_shape(const td_shape *a, const td_shape *b,
+                                 bool broadcast, td_shape *out) {
   td_shape_text at, bt;
   *out = td_shape_unknown();
   TD_TRY(td_linalg_squares(a, "matrix"));
@@ -61,14 +60,16 @@ static td_status *solve_shape(const td_shape *a, const td_shape *b,
 
 static td_status *solve_infer(td_infer *c) {
   td_shape out;
-  TD_TRY(solve_shape(td_infer_in(c, 0), td_infer_in(c, 1), false, &out));
+  TD_TRY(
+      td_linalg_solve_shape(td_infer_in(c, 0), td_infer_in(c, 1), false, &out));
   td_infer_out(c, 0, out);
   return NULL;
 }
 
 static td_status *triangular_infer(td_infer *c) {
   td_shape out;
-  TD_TRY(solve_shape(td_infer_in(c, 0), td_infer_in(c, 1), true, &out));
+  TD_TRY(
+      td_linalg_solve_shape(td_infer_in(c, 0), td_infer_in(c, 1), true, &out));
   td_infer_out(c, 0, out);
   return NULL;
 }
@@ -115,7 +116,7 @@ static td_status *solve_run(td_kernel_ctx *c) {
                  .rhs = td_in(c, 1),
                  .adjoint = td_node_bool(td_ctx_node(c), "adjoint")};
   td_linalg l = {.one = solve_one, .fault = singular};
-  TD_TRY(solve_shape(&e.matrix->shape, &e.rhs->shape, false, &out));
+  TD_TRY(td_linalg_solve_shape(&e.matrix->shape, &e.rhs->shape, false, &out));
   TD_TRY(td_array_count(&out, NULL));
   TD_TRY(td_out(c, 0, &out, &e.out));
   if (td_tensor_count(e.out) == 0) return NULL;
@@ -206,7 +207,7 @@ static td_status *triangular_run(td_kernel_ctx *c) {
                  .adjoint = td_node_bool(n, "adjoint"),
                  .lower = td_node_bool(n, "lower")};
   td_linalg l = {.one = triangular_one};
-  TD_TRY(solve_shape(&e.matrix->shape, &e.rhs->shape, true, &out));
+  TD_TRY(td_linalg_solve_shape(&e.matrix->shape, &e.rhs->shape, true, &out));
   TD_TRY(td_array_count(&out, NULL));
   TD_TRY(td_out(c, 0, &out, &e.out));
   if (td_tensor_count(e.out) == 0) return NULL;

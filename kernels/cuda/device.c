@@ -15,6 +15,8 @@
 #include "engine/base/mem.h"
 #include "engine/device/kernel_start.h"
 #include "kernels/cuda/memory.h"
+#include "kernels/cuda/blas.h"
+#include "kernels/cuda/cuda.h"
 
 enum { MARK_EVERY = 64 }; /* kernels: how many are complete is known so often */
 
@@ -414,6 +416,7 @@ static void destroy(void *arg) {
   td_cuda *d = arg;
   if (d->opened || d->unopened) td_status_release(set_card(d));
   td_cuda_tracing_free(d->tracing);
+  td_cuda_blas_free(d->blas);
   td_cuda_events_free(d->events);
   if (d->word) (void)cudaFreeHost(d->word);
   td_cuda_memory_release(d->base.memory);

@@ -6,6 +6,7 @@
 #define TD_CUDA_RECURRENT_CUH
 
 #include "kernels/array.h"
+#include "kernels/cuda/blas.h"
 #include "kernels/cuda/element.cuh"
 #include "kernels/cuda/tile.cuh"
 #include "kernels/recurrent.h"
@@ -130,6 +131,11 @@ td_status *recurrent_product(recurrent *r, int64_t m, int64_t n, int64_t k,
                              const float *from, const float *w,
                              bool transposed, float *to) {
   if (m == 0 || n == 0) return nullptr;
+  td_cuda_product p = {.dtype = TD_FLOAT32, .m = m, .n = n, .k = k, .batch = 1,
+                       .trans_b = transposed, .a = from, .b = w, .to = to};
+  bool done;
+  TD_TRY(td_cuda_blas_product(r->c, &p, &done));
+  if (done) return nullptr;
   return tile_run(r->c, tile_of(1, m, n, k), recurrent_lines{from, k, 1},
                   recurrent_lines{w, transposed ? k : 1, transposed ? 1 : n},
                   recurrent_cells{to, n});

@@ -40,7 +40,7 @@ do
 end
 local every = 1
 if #families == 0 then
-  families = {"math", "move", "nn", "state"}
+  families = {"math", "move", "nn", "linalg", "rows"}
   if not os.getenv "TIDE_SOAK" then every = 3 end
 end
 
