@@ -233,6 +233,12 @@ $(B)/cuda-fake/libtide_cuda.so: $(CUDA_C_OBJ) $(FAKE_OBJ) \
 	$(CXX) -shared -Wl,-z,nodelete -o $@ $(filter %.o,$^) -L$(B) -ltide \
 	  -Wl,-rpath,'$$ORIGIN/..' $(LDFLAGS_ALL)
 cuda-fake: $(B)/cuda-fake/libtide_cuda.so
+$(B)/cuda-fake/lib/libcudnn.so.9: tests/cuda/libraries/cudnn.c \
+  tests/cuda/fake/fake_cudnn.h $(B)/cuda-fake/libtide_cuda.so
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) $(CUDA_INCLUDE) -shared -o $@ $< -L$(B)/cuda-fake \
+	  -l:libtide_cuda.so -Wl,-rpath,'$$ORIGIN/..' -Wl,-rpath-link,$(B)
+cuda-fake: $(B)/cuda-fake/lib/libcudnn.so.9
 
 # ---- tests -----------------------------------------------------------------
 

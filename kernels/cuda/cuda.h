@@ -6,6 +6,7 @@
  *   pinned.c   memory of the host that copies reach at full speed
  *   events.c   streams, and the thread that hears when their work is over
  *   error.c    what CUDA and kernels say went wrong, as a status of a node
+ *   cudnn*.c   convolutions by cuDNN (cudnn.h)
  *
  * A kernel of the plugin is a row with .device = "CUDA" whose `run` makes its
  * outputs, enqueues work on td_cuda_stream(c) and returns. Rows and their code
@@ -194,6 +195,7 @@ struct td_cuda {
   td_status *lost; /* atomic; set once, under the lock: the first cause */
   bool lost_told;  /* under the lock: steps know */
   uint32_t peers;  /* under the lock: of their ordinals: reached directly */
+  struct td_cudnn *cudnn; /* under the lock: cudnn.h; NULL: not yet */
 };
 
 extern const td_device_factory td_cuda_factory;

@@ -14,6 +14,7 @@
 #include "engine/base/mem.h"
 #include "engine/device/kernel_start.h"
 #include "kernels/cuda/cuda.h"
+#include "kernels/cuda/cudnn.h"
 
 enum { MARK_EVERY = 64 }; /* kernels: how many are complete is known so often */
 
@@ -380,6 +381,7 @@ static td_status *copy_inside(td_device *base, const td_tensor *from,
 static void destroy(void *arg) {
   td_cuda *d = arg;
   if (d->opened || d->unopened) td_status_release(set_card(d));
+  td_cudnn_free(d->cudnn, d->lost != NULL);
   td_cuda_events_free(d->events);
   if (d->word) (void)cudaFreeHost(d->word);
   td_cuda_memory_release(d->base.memory);
@@ -469,6 +471,7 @@ static void tell(td_str *out) {
                 cudaGetErrorString(e), (int)e, driver / 1000,
                 driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
   for (int i = 0; e == cudaSuccess && i < n; i++) tell_card(out, i);
+  if (e == cudaSuccess && n > 0) td_cudnn_tell(out);
   (void)cudaGetLastError();
 }
 

@@ -3,6 +3,7 @@
  *   fake_device.c   devices, errors, the n-th call that fails
  *   fake_memory.c   memory behind tagged pointers, copies that check both ends
  *   fake_stream.c   streams: a thread each that comes late by chance; events
+ *   fake_libraries.c  where NVIDIA's libraries are looked for: nowhere
  *
  * The plugin is built once more with these and with its kernels on the
  * processor (emulate.h); tide then has CUDA devices on any machine. What they
@@ -29,16 +30,17 @@ enum { TD_FAKE_GPUS = 8, TD_FAKE_SMS = 2 };
 
 /* ---- for kernels on the processor (emulate.h) ---- */
 
+/* These three are for fake libraries (tests/cuda/libraries), too. */
+#define TD_FAKE_EXPORT __attribute__((visibility("default")))
+
 /* Takes the tag off all words of `at` that are pointers of device memory. */
-void td_fake_untag_words(void *at, size_t bytes);
+TD_FAKE_EXPORT void td_fake_untag_words(void *at, size_t bytes);
 cudaError_t td_fake_check_launch(dim3 grid, dim3 block, size_t shared);
 /* run(arg) on the stream's thread, or drop(arg) when the device is lost. */
-cudaError_t td_fake_enqueue(cudaStream_t stream, void (*run)(void *arg),
+TD_FAKE_EXPORT cudaError_t td_fake_enqueue(cudaStream_t stream, void (*run)(void *arg),
                             void (*drop)(void *arg), void *arg);
 
 /* ---- for tests: exported ---- */
-
-#define TD_FAKE_EXPORT __attribute__((visibility("default")))
 
 /* As TIDE_FAKE_FAIL, from now on; NULL: nothing fails, lost devices are there
  * again. Calls are counted from here. */
@@ -65,7 +67,7 @@ void td_fake_drain(int device);
 
 /* Of each call of the runtime first: 0, or the error it is to return, which is
  * then the last error. */
-cudaError_t td_fake_call(const char *name);
+TD_FAKE_EXPORT cudaError_t td_fake_call(const char *name);
 /* A piece of work of that kind runs: an error loses the device. */
 cudaError_t td_fake_work(const char *kind, int device);
 cudaError_t td_fake_lost(int device);
