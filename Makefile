@@ -245,6 +245,9 @@ cuda-fake: $(B)/cuda-fake/lib/libcudnn.so.9
 # C tests mirror the tree: tests/engine/base/map.c -> $(B)/tests/engine/base/map
 CTEST_SRC := $(wildcard tests/engine/*/*.c tests/kernels/*.c tests/kernels/*/*.c)
 CUDA_TESTS := $(patsubst %.c,$(B)/%,$(wildcard tests/cuda/*.c))
+CUDNN_OBJ := $(addprefix $(B)/cuda/,door.o cudnn.o cudnn_graph.o cudnn_plans.o)
+$(addprefix $(B)/tests/cuda/,cudnn plans): $(CUDNN_OBJ)
+$(addprefix $(B)/tests/cuda/,cudnn plans): LIBS += $(CUDNN_OBJ)
 CTESTS := $(CTEST_SRC:%.c=$(B)/%)
 $(B)/tests/%: tests/%.c $(LIB_OBJ) $(B)/.flags
 	@mkdir -p $(@D)

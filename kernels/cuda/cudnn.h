@@ -21,7 +21,7 @@ TD_BEGIN
 
 /* ---- the library (cudnn.c) ----------------------------------------------- */
 
-/* cudnn_graph.h, CUDNN_ left out. */
+/* NVIDIA names them with CUDNN_ in place of TD_CUDNN_. */
 enum {
   TD_CUDNN_CROSS_CORRELATION = 1,
   /* cudnnBackendAttributeType_t */
@@ -158,6 +158,10 @@ typedef struct td_cudnn_conv {
   int32_t axes, pass, dtype, precision; /* td_matmul_type */
 } td_cudnn_conv;
 
+/* As cuDNN sees it, with operands at these addresses: images as they lie, the
+ * filter turned, at its best alignment. */
+void td_cudnn_conv_of(const td_conv_plan *p, td_dtype t, const void *x,
+                      const void *y, td_cudnn_conv *out);
 /* What computes it. */
 typedef struct td_cudnn_plan {
   void *desc, *config; /* config: NULL of a plan from a file */
@@ -220,10 +224,6 @@ typedef struct td_cudnn td_cudnn;
 /* `dead`: the card is lost. NULL is ok. */
 void td_cudnn_free(td_cudnn *d, bool dead);
 
-/* As cuDNN sees it, with operands at these addresses: images as they lie, the
- * filter turned, at its best alignment. */
-void td_cudnn_conv_of(const td_conv_plan *p, td_dtype t, const void *x,
-                      const void *y, td_cudnn_conv *out);
 /* Enqueues a kernel's convolution, where cuDNN has one for it. *done false: it
  * has none, nothing was enqueued that matters. */
 td_status *td_cudnn_convolve(td_kernel_ctx *c, const td_conv_plan *p,

@@ -14,8 +14,6 @@
 #include "kernels/cuda/cudnn.h"
 #include "kernels/strided_copy.h"
 
-enum { ALIGNED = 16 };
-
 static const size_t most_room = (size_t)1 << 30; /* of workspace */
 
 struct td_cudnn {
@@ -71,54 +69,6 @@ void td_cudnn_free(td_cudnn *d, bool dead) {
   td_cudnn_plans_free(d->plans);
   td_cudnn_card_deinit(&d->card, dead);
   td_free(d);
-}
-
-/* ---- what is convolved ----------------------------------------------------
- */
-
-static int64_t alignment_of(const void *p) {
-  uintptr_t low = (uintptr_t)p & (ALIGNED - 1);
-  return low ? (int64_t)(low & -low) : ALIGNED;
-}
-
-/* {n, c, axes}, laid out as {n, axes, c}, or as it stands. */
-static void put_tensor(td_cudnn_tensor *t, int64_t n, int64_t c,
-                       const int64_t *size, int axes, bool channels_first,
-                       int64_t alignment) {
-  int64_t step = channels_first ? 1 : c;
-  t->dims[0] = n;
-  t->dims[1] = c;
-  for (int i = axes; i-- > 0; step *= size[i]) {
-    t->dims[2 + i] = size[i];
-    t->strides[2 + i] = step;
-  }
-  t->strides[1] = channels_first ? step : 1;
-  t->strides[0] = channels_first ? step * c : step;
-  t->alignment = alignment;
-}
-
-void td_cudnn_conv_of(const td_conv_plan *p, td_dtype t, const void *x,
-                      const void *y, td_cudnn_conv *out) {
-  const td_conv *c = &p->conv;
-  int axes = p->rule.axes, first = TD_CONV_AXES - axes;
-  bool outer = p->rule.channels_first;
-  memset(out, 0, sizeof *out);
-  put_tensor(&out->x, c->batch, c->in_channels, c->in + first, axes, outer,
-             alignment_of(x));
-  put_tensor(&out->w, c->out_channels, c->in_channels / c->groups,
-             c->filter + first, axes, outer, ALIGNED);
-  put_tensor(&out->y, c->batch, c->out_channels, c->out + first, axes, outer,
-             alignment_of(y));
-  for (int i = 0; i < axes; i++) {
-    out->before[i] = c->before[first + i];
-    out->after[i] = c->after[first + i];
-    out->stride[i] = c->stride[first + i];
-    out->dilation[i] = c->dilation[first + i];
-  }
-  out->axes = axes;
-  out->pass = (int32_t)p->pass;
-  out->dtype = (int32_t)t;
-  if (t == TD_FLOAT32) out->precision = (int32_t)td_precision_get().matmul;
 }
 
 static bool is_of_type(td_dtype t) {
