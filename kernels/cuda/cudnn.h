@@ -183,7 +183,8 @@ td_status *td_cudnn_plan_read(const td_cudnn_card *card, const char *json,
                               td_cudnn_plan *out) TD_MUST_USE;
 void td_cudnn_plan_deinit(const td_cudnn_card *card, td_cudnn_plan *p);
 /* cuDNN's number of its engine; -1: not known. */
-int64_t td_cudnn_plan_engine(const td_cudnn_card *card, const td_cudnn_plan *p);
+int64_t td_cudnn_plan_engine(const td_cudnn_card *card,
+                             const td_cudnn_plan *p);
 
 /* Of x, w and y where a plan has them. */
 typedef struct td_cudnn_run {
@@ -193,7 +194,7 @@ typedef struct td_cudnn_run {
 td_status *td_cudnn_plan_run(const td_cudnn_card *card, const td_cudnn_plan *p,
                              const td_cudnn_run *r) TD_MUST_USE;
 
-/* ---- plans that were made (cudnn_plans.c) --------------------------------- */
+/* ---- plans that were made (cudnn_plans.c) -------------------------------- */
 
 typedef struct td_cudnn_plans td_cudnn_plans;
 
@@ -217,7 +218,7 @@ typedef struct td_cudnn_stats {
 } td_cudnn_stats;
 td_cudnn_stats td_cudnn_plans_read_stats(const td_cudnn_plans *p);
 
-/* ---- kernels (cudnn_conv.c) ----------------------------------------------- */
+/* ---- kernels (cudnn_conv.c) ---------------------------------------------- */
 
 /* Of a device, made when it first convolves. */
 typedef struct td_cudnn td_cudnn;
