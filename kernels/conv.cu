@@ -8,8 +8,9 @@
  *   data      cells x D of x       = cells x (w W) of y, filter turned around
  *   weights   (w D) x W of filter  = x, y over all places
  *
- * This is for where cuDNN is not, or has no way (cudnn.h). Groups are a batch. A
- * depthwise convolution, whose groups have one channel, is in conv_depthwise.cu.
+ * This is for where cuDNN is not, or has no way (cudnn.h). Groups are a batch.
+ * A depthwise convolution, whose groups have one channel, is in
+ * conv_depthwise.cu.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/cuda/conv.cuh"

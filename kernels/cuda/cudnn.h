@@ -134,7 +134,8 @@ typedef struct td_cudnn_card {
 } td_cudnn_card;
 
 /* The card that the calling thread has set, or, where json is not NULL, one of
- * that kind which need not be there. The caller ends it, also when it failed. */
+ * that kind which need not be there. The caller ends it, even when it failed.
+ */
 td_status *td_cudnn_card_init(const td_cudnn_api *api, const char *json,
                               td_cudnn_card *out) TD_MUST_USE;
 /* `dead`: the card is lost, its handle must not be touched. */
