@@ -265,6 +265,12 @@ $(B)/cuda-fake/lib/libcublasLt.so.13: tests/cuda/libraries/cublasLt.c \
 	$(CC) $(CFLAGS_ALL) $(CUDA_INCLUDE) -shared -o $@ $< -L$(B)/cuda-fake \
 	  -l:libtide_cuda.so -Wl,-rpath,'$$ORIGIN/..' -Wl,-rpath-link,$(B) -lm
 cuda-fake: $(B)/cuda-fake/lib/libcublasLt.so.13
+$(B)/cuda-fake/lib/libcudnn.so.9: tests/cuda/libraries/cudnn.c \
+  tests/cuda/fake/fake_cudnn.h $(B)/cuda-fake/libtide_cuda.so
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) $(CUDA_INCLUDE) -shared -o $@ $< -L$(B)/cuda-fake \
+	  -l:libtide_cuda.so -Wl,-rpath,'$$ORIGIN/..' -Wl,-rpath-link,$(B)
+cuda-fake: $(B)/cuda-fake/lib/libcudnn.so.9
 
 # ---- tests -----------------------------------------------------------------
 
@@ -273,6 +279,9 @@ CTEST_SRC := $(wildcard tests/engine/*/*.c tests/kernels/*.c tests/kernels/*/*.c
 CUDA_TESTS := $(patsubst %.c,$(B)/%,$(wildcard tests/cuda/*.c))
 cuda-ctests: cuda-fake $(CUDA_TESTS)
 .PHONY: cuda-ctests
+CUDNN_OBJ := $(addprefix $(B)/cuda/,door.o cudnn.o cudnn_graph.o cudnn_plans.o)
+$(addprefix $(B)/tests/cuda/,cudnn plans): $(CUDNN_OBJ)
+$(addprefix $(B)/tests/cuda/,cudnn plans): LIBS += $(CUDNN_OBJ)
 CTESTS := $(CTEST_SRC:%.c=$(B)/%)
 $(B)/tests/%: tests/%.c $(LIB_OBJ) $(B)/.flags
 	@mkdir -p $(@D)

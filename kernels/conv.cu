@@ -8,11 +8,13 @@
  *   data      cells x D of x       = cells x (w W) of y, filter turned around
  *   weights   (w D) x W of filter  = x, y over all places
  *
- * Groups are a batch. A depthwise convolution, whose groups have one channel,
- * is in conv_depthwise.cu.
+ * This is for where cuDNN is not, or has no way (cudnn.h). Groups are a batch.
+ * A depthwise convolution, whose groups have one channel, is in
+ * conv_depthwise.cu.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/cuda/conv.cuh"
+#include "kernels/cuda/cudnn.h"
 #include "kernels/cuda/tile.cuh"
 
 namespace {
@@ -314,6 +316,8 @@ td_status *run(td_kernel_ctx *c, int axes, td_conv_pass pass) {
   bool over;
   TD_TRY(td_conv_plan_of(c, axes, false, pass, &p));
   TD_TRY(conv_begin(c, &p, &y, &over));
+  if (over) return nullptr;
+  TD_TRY(td_cudnn_convolve(c, &p, y, &over));
   if (over) return nullptr;
   switch ((int)y->dtype) {
   case TD_FLOAT16:

@@ -10,6 +10,7 @@
  *   tell.c     what is known of the cards, and of the doors (doors.def)
  *   door.c     libraries that are opened when they are needed
  *   blas.c     products of matrices by cuBLASLt, which blas_plan.c describes
+ *   cudnn*.c   convolutions by cuDNN (cudnn.h)
  *
  * A kernel of the plugin is a row with .device = "CUDA" whose `run` makes its
  * outputs, enqueues work on td_cuda_stream(c) and returns. Rows and their code
@@ -237,6 +238,7 @@ struct td_cuda {
   uint32_t peers;  /* under the lock: of their ordinals: reached directly */
   td_cuda_tracing *tracing; /* atomic; under the lock: once it is needed */
   struct td_cuda_blas *blas; /* under the lock: blas.c; NULL: not yet */
+  struct td_cudnn *cudnn; /* under the lock: cudnn.h; NULL: not yet */
 };
 
 extern const td_device_factory td_cuda_factory;

@@ -17,6 +17,7 @@
 #include "kernels/cuda/memory.h"
 #include "kernels/cuda/blas.h"
 #include "kernels/cuda/cuda.h"
+#include "kernels/cuda/cudnn.h"
 
 enum { MARK_EVERY = 64 }; /* kernels: how many are complete is known so often */
 
@@ -417,6 +418,7 @@ static void destroy(void *arg) {
   if (d->opened || d->unopened) td_status_release(set_card(d));
   td_cuda_tracing_free(d->tracing);
   td_cuda_blas_free(d->blas);
+  td_cudnn_free(d->cudnn, d->lost != NULL);
   td_cuda_events_free(d->events);
   if (d->word) (void)cudaFreeHost(d->word);
   td_cuda_memory_release(d->base.memory);

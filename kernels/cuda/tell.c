@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "engine/base/str.h"
+#include "kernels/cuda/blas.h"
+#include "kernels/cuda/cudnn.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/nvml.h"
 
@@ -146,4 +148,6 @@ void td_cuda_tell_all(td_str *out) {
   (void)cudaGetLastError();
   for (size_t i = 0; n > 0 && i < TD_COUNT(doors); i++)
     tell_door(out, &doors[i]);
+  if (n > 0) td_cuda_blas_tell(out);
+  if (n > 0) td_cudnn_tell(out);
 }
