@@ -37,7 +37,7 @@ do
     i = i + 1
   end
 end
-if #families == 0 then families = {"math", "move", "nn", "state"} end
+if #families == 0 then families = {"math", "move", "nn", "rows"} end
 
 td.load_library(os.getenv "TIDE_LIBRARY" or "build/cuda-fake/libtide_cuda.so")
 local CARD, HOST = "/device:CUDA:0", "/device:CPU:0"
