@@ -1,5 +1,5 @@
-/* image_color.cu - contrast, hue and saturation; RGB and HSV, on a card. Computed
- * in double, as on the processor.
+/* image_color.cu - contrast, hue and saturation; RGB and HSV, on a card: in
+ * double, as on the processor.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/cuda/group.cuh"

@@ -1,5 +1,6 @@
-/* multinomial.cu - classes drawn from rows of logits, on a card: the numbers are
- * the CPU's, and so are the classes but where two of them meet by a last bit.
+/* multinomial.cu - classes drawn from rows of logits, on a card: the numbers
+ * are the CPU's, and so are the classes but where two of them meet by a last
+ * bit.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <float.h>

@@ -192,8 +192,8 @@ td_status *run(td_kernel_ctx *c, bool areas) {
   TD_TRY(td_out(c, 0, &shape, &y));
   if (td_tensor_count(y) == 0) return nullptr;
   picture p = picture_of(&r);
-  /* An axis of 1 that grows has a scale of 0 under align_corners: every pixel of
-   * the result covers the one there is. */
+  /* An axis of 1 that grows has a scale of 0 under align_corners: every pixel
+   * of the result covers the one there is. */
   if (areas && !(p.h.scale > 0)) p.h.scale = 1 / (float)r.out_h;
   if (areas && !(p.w.scale > 0)) p.w.scale = 1 / (float)r.out_w;
   switch ((int)td_in(c, 0)->dtype) {

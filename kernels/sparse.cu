@@ -419,7 +419,8 @@ td_status *take(td_kernel_ctx *c, int k, const int64_t *items) {
   const td_tensor *x = td_in(c, k);
   td_tensor *y;
   TD_TRY(td_out(c, k, &x->shape, &y));
-  int64_t n = x->shape.dim[0], each = td_shape_span(&x->shape, 1, x->shape.rank);
+  int64_t n = x->shape.dim[0];
+  int64_t each = td_shape_span(&x->shape, 1, x->shape.rank);
   return td_cuda_rows(c, listed{items}, n,
                       each * (int64_t)td_dtype_size(x->dtype), x->data,
                       y->data);

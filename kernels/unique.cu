@@ -2,8 +2,8 @@
  *
  * Elements, or slices, are sorted by their bits, long ones by a hash of them;
  * those that are the same stand side by side then, the first to occur first. A
- * running sum over the places of first ones numbers them as they occur. How many
- * there are is data: kernels in two halves (halves.c).
+ * running sum over the places of first ones numbers them as they occur. How
+ * many there are is data: kernels in two halves (halves.c).
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/cuda/rows.cuh"
@@ -39,8 +39,8 @@ struct slices {
   /* Part k of slice i. */
   __device__ uint64_t get(int64_t i, int64_t k, bool *alone) const {
     int64_t e = k / parts, o = e / inner;
-    int64_t number = ((o * n + i) * inner + (e - o * inner)) * parts + k % parts;
-    uint64_t bits = load(at + number * part);
+    int64_t number = (o * n + i) * inner + (e - o * inner);
+    uint64_t bits = load(at + (number * parts + k % parts) * part);
     uint64_t size = bits & ~((uint64_t)1 << (8 * part - 1));
     if (!real) return bits;
     *alone |= size > infinity;

@@ -1,11 +1,12 @@
-/* table_rows.cuh - rows of a table that indices name, each perhaps several times.
+/* table_rows.cuh - rows of a table that indices name, each perhaps several
+ * times.
  *
  *   td_cuda_each_row(c, indices, rows, each, told, f)
  *
  * calls f.ready()(k, row, j), on the card, for element j of the row that index
  * k names: those of one element in the order of the indices, all else at once.
- * So what is left does not depend on how blocks run. Among a few indices a block
- * looks for the others of its row itself; many are sorted by row first.
+ * So what is left does not depend on how blocks run. Among a few indices a
+ * block looks for the others of its row itself; many are sorted by row first.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TD_CUDA_TABLE_ROWS_CUH
