@@ -34,7 +34,7 @@ static td_status *zero(const td_kernel_ctx *c, td_tensor *y) {
   return td_strided_copy_spread(c, &m, td_dtype_size(y->dtype), none, y->data);
 }
 
-td_status *td_tensor_array_make(td_kernel_ctx *c) {
+td_status *td_arrays_make(td_kernel_ctx *c) {
   const td_node *n = td_ctx_node(c);
   const char *name = td_node_string(n, "tensor_array_name");
   td_shape scalar = td_shape_scalar();
@@ -97,7 +97,7 @@ static td_status *close_run(td_kernel_ctx *c) {
 
 /* ---- one element --------------------------------------------------------- */
 
-td_status *td_tensor_array_write(td_kernel_ctx *c, td_step_array_add add) {
+td_status *td_arrays_write(td_kernel_ctx *c, td_step_array_add add) {
   const td_tensor *t = td_in(c, 2);
   td_step_array *a = NULL;
   int64_t i = 0;
@@ -109,7 +109,7 @@ td_status *td_tensor_array_write(td_kernel_ctx *c, td_step_array_add add) {
 }
 
 static td_status *write_run(td_kernel_ctx *c) {
-  return td_tensor_array_write(c, NULL);
+  return td_arrays_write(c, NULL);
 }
 
 static td_status *out_zeros(td_kernel_ctx *c, const td_shape *shape) {
@@ -128,7 +128,7 @@ static td_status *out_zeros(td_kernel_ctx *c, const td_shape *shape) {
   return s;
 }
 
-td_status *td_tensor_array_read(td_kernel_ctx *c) {
+td_status *td_arrays_read(td_kernel_ctx *c) {
   td_step_array *a = NULL;
   td_tensor t = {.dtype = TD_INVALID};
   int64_t i = 0;
@@ -245,7 +245,7 @@ static const td_op_def ops[] = {
 };
 
 static const td_kernel_def kernels[] = {
-    {.op = "TensorArrayV3", .device = "CPU", .run = td_tensor_array_make},
+    {.op = "TensorArrayV3", .device = "CPU", .run = td_arrays_make},
     {.op = "TensorArrayGradV3",
      .device = "CPU",
      .run = grad_run,
@@ -255,7 +255,7 @@ static const td_kernel_def kernels[] = {
      .run = grad_shape_run,
      .flags = TD_KERNEL_INLINE},
     {.op = "TensorArrayWriteV3", .device = "CPU", .run = write_run},
-    {.op = "TensorArrayReadV3", .device = "CPU", .run = td_tensor_array_read},
+    {.op = "TensorArrayReadV3", .device = "CPU", .run = td_arrays_read},
     {.op = "TensorArraySizeV3",
      .device = "CPU",
      .run = size_run,

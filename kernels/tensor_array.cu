@@ -36,23 +36,23 @@ td_status *add(td_kernel_ctx *c, const td_tensor *x, const td_tensor *y,
 }
 
 td_status *write_run(td_kernel_ctx *c) {
-  return td_tensor_array_write(c, add);
+  return td_arrays_write(c, add);
 }
 td_status *scatter_run(td_kernel_ctx *c) {
-  return td_tensor_array_scatter(c, add);
+  return td_arrays_scatter(c, add);
 }
 td_status *split_run(td_kernel_ctx *c) {
-  return td_tensor_array_split(c, add);
+  return td_arrays_split(c, add);
 }
 
 #define ROW(op_, of, run_)                                                     \
   {.op = op_, .device = "CUDA", .types = of "=" TD_CUDA_PLAIN, .run = run_}
 
 const td_kernel_def kernels[] = {
-    ROW("TensorArrayV3", "dtype", td_tensor_array_make),
-    ROW("TensorArrayReadV3", "dtype", td_tensor_array_read),
-    ROW("TensorArrayGatherV3", "dtype", td_tensor_array_gather),
-    ROW("TensorArrayConcatV3", "dtype", td_tensor_array_concat),
+    ROW("TensorArrayV3", "dtype", td_arrays_make),
+    ROW("TensorArrayReadV3", "dtype", td_arrays_read),
+    ROW("TensorArrayGatherV3", "dtype", td_arrays_gather),
+    ROW("TensorArrayConcatV3", "dtype", td_arrays_concat),
     ROW("TensorArrayWriteV3", "T", write_run),
     ROW("TensorArrayScatterV3", "T", scatter_run),
     ROW("TensorArraySplitV3", "T", split_run),

@@ -9,16 +9,14 @@
 
 TD_BEGIN
 
-td_status *td_tensor_array_make(td_kernel_ctx *c) TD_MUST_USE;
-td_status *td_tensor_array_read(td_kernel_ctx *c) TD_MUST_USE;
-td_status *td_tensor_array_gather(td_kernel_ctx *c) TD_MUST_USE;
-td_status *td_tensor_array_concat(td_kernel_ctx *c) TD_MUST_USE;
-td_status *td_tensor_array_write(td_kernel_ctx *c,
-                                 td_step_array_add add) TD_MUST_USE;
-td_status *td_tensor_array_scatter(td_kernel_ctx *c,
-                                   td_step_array_add add) TD_MUST_USE;
-td_status *td_tensor_array_split(td_kernel_ctx *c,
-                                 td_step_array_add add) TD_MUST_USE;
+td_status *td_arrays_make(td_kernel_ctx *c) TD_MUST_USE;
+td_status *td_arrays_read(td_kernel_ctx *c) TD_MUST_USE;
+td_status *td_arrays_gather(td_kernel_ctx *c) TD_MUST_USE;
+td_status *td_arrays_concat(td_kernel_ctx *c) TD_MUST_USE;
+td_status *td_arrays_write(td_kernel_ctx *c, td_step_array_add add) TD_MUST_USE;
+td_status *td_arrays_scatter(td_kernel_ctx *c,
+                             td_step_array_add add) TD_MUST_USE;
+td_status *td_arrays_split(td_kernel_ctx *c, td_step_array_add add) TD_MUST_USE;
 
 TD_END
 #endif

@@ -25,7 +25,7 @@ static td_status *read_parts(td_kernel_ctx *c, td_step_array *a,
   return NULL;
 }
 
-td_status *td_tensor_array_gather(td_kernel_ctx *c) {
+td_status *td_arrays_gather(td_kernel_ctx *c) {
   const td_tensor *index = td_in(c, 1);
   const td_node *n = td_ctx_node(c);
   const td_shape *said = td_attr_as_shape(td_node_attr(n, "element_shape"));
@@ -46,7 +46,7 @@ td_status *td_tensor_array_gather(td_kernel_ctx *c) {
 
 /* ---- concat -------------------------------------------------------------- */
 
-td_status *td_tensor_array_concat(td_kernel_ctx *c) {
+td_status *td_arrays_concat(td_kernel_ctx *c) {
   const td_node *n = td_ctx_node(c);
   const td_shape *said =
       td_attr_as_shape(td_node_attr(n, "element_shape_except0"));
@@ -84,7 +84,7 @@ static td_status *write_rows(td_kernel_ctx *c, td_step_array *a, int64_t i,
   return s;
 }
 
-td_status *td_tensor_array_scatter(td_kernel_ctx *c, td_step_array_add add) {
+td_status *td_arrays_scatter(td_kernel_ctx *c, td_step_array_add add) {
   const td_tensor *index = td_in(c, 1), *value = td_in(c, 2);
   td_shape_text x, y;
   td_step_array *a = NULL;
@@ -104,7 +104,7 @@ td_status *td_tensor_array_scatter(td_kernel_ctx *c, td_step_array_add add) {
 }
 
 static td_status *scatter_run(td_kernel_ctx *c) {
-  return td_tensor_array_scatter(c, NULL);
+  return td_arrays_scatter(c, NULL);
 }
 
 static td_status *check_lengths(const td_tensor *value,
@@ -127,7 +127,7 @@ static td_status *check_lengths(const td_tensor *value,
                   (long long)value->shape.dim[0]);
 }
 
-td_status *td_tensor_array_split(td_kernel_ctx *c, td_step_array_add add) {
+td_status *td_arrays_split(td_kernel_ctx *c, td_step_array_add add) {
   const td_tensor *value = td_in(c, 1), *lengths = td_in(c, 2);
   td_step_array *a = NULL;
   int64_t at = 0;
@@ -144,7 +144,7 @@ td_status *td_tensor_array_split(td_kernel_ctx *c, td_step_array_add add) {
 }
 
 static td_status *split_run(td_kernel_ctx *c) {
-  return td_tensor_array_split(c, NULL);
+  return td_arrays_split(c, NULL);
 }
 
 /* ---- shapes -------------------------------------------------------------- */
@@ -239,13 +239,9 @@ static const td_op_def ops[] = {
 };
 
 static const td_kernel_def kernels[] = {
-    {.op = "TensorArrayGatherV3",
-     .device = "CPU",
-     .run = td_tensor_array_gather},
+    {.op = "TensorArrayGatherV3", .device = "CPU", .run = td_arrays_gather},
     {.op = "TensorArrayScatterV3", .device = "CPU", .run = scatter_run},
-    {.op = "TensorArrayConcatV3",
-     .device = "CPU",
-     .run = td_tensor_array_concat},
+    {.op = "TensorArrayConcatV3", .device = "CPU", .run = td_arrays_concat},
     {.op = "TensorArraySplitV3", .device = "CPU", .run = split_run},
     {0},
 };
