@@ -276,18 +276,22 @@ static td_status *check_sizes(const td_einsum *e) {
   return NULL;
 }
 
-static td_status *run(td_kernel_ctx *c) {
+td_status *td_einsum_read(td_kernel_ctx *c, td_einsum *e, td_shape *out) {
   const td_attr *equation = td_node_attr(td_ctx_node(c), "equation");
   const td_shape *shapes[2];
+  TD_TRY(td_einsum_parse(e, equation->s, c->n_in));
+  for (int k = 0; k < c->n_in; k++) shapes[k] = &td_in(c, k)->shape;
+  TD_TRY(td_einsum_bind(e, shapes, out));
+  TD_TRY(td_array_count(out, NULL));
+  return check_sizes(e);
+}
+
+static td_status *run(td_kernel_ctx *c) {
   td_einsum e;
   td_shape out;
   td_tensor *y;
   temps t = {.c = c};
-  TD_TRY(td_einsum_parse(&e, equation->s, c->n_in));
-  for (int k = 0; k < c->n_in; k++) shapes[k] = &td_in(c, k)->shape;
-  TD_TRY(td_einsum_bind(&e, shapes, &out));
-  TD_TRY(td_array_count(&out, NULL));
-  TD_TRY(check_sizes(&e));
+  TD_TRY(td_einsum_read(c, &e, &out));
   TD_TRY(td_out(c, 0, &out, &y));
   if (td_tensor_count(y) == 0) return NULL;
   td_status *s = compute(&t, &e, y);

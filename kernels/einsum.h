@@ -31,6 +31,9 @@ td_status *td_einsum_parse(td_einsum *e, td_bytes text, int n_in) TD_MUST_USE;
  * result's shape. Where a rank is not known its sizes may stay so. */
 td_status *td_einsum_bind(td_einsum *e, const td_shape *const *shapes,
                           td_shape *out) TD_MUST_USE;
+/* Both, of a kernel's node and inputs; what is made of them can be counted. */
+td_status *td_einsum_read(td_kernel_ctx *c, td_einsum *e,
+                          td_shape *out) TD_MUST_USE;
 
 TD_END
 #endif

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "kernels/cpu.h"
+#include "kernels/image_color.h"
 
 /* ---- one colour ---------------------------------------------------------- */
 
@@ -92,11 +93,26 @@ static td_status *check_colors(const td_shape *s, int least_rank) {
                   least_rank, td_shape_str(s, &text));
 }
 
-static td_status *run_map(td_kernel_ctx *c, map how, double by,
-                          int least_rank) {
+static td_status *check_scalar(const td_kernel_ctx *c) {
+  const td_tensor *t = td_in(c, 1);
+  td_shape_text text;
+  if (t->shape.rank == 0) return NULL;
+  return td_error(TD_INVALID_ARGUMENT, "%s must be a scalar, not %s",
+                  td_ctx_node(c)->op->in[1].name,
+                  td_shape_str(&t->shape, &text));
+}
+
+td_status *td_colors_check(const td_kernel_ctx *c) {
+  if (c->n_in == 1) return check_colors(&td_in(c, 0)->shape, 1);
+  TD_TRY(check_scalar(c));
+  return check_colors(&td_in(c, 0)->shape, 3);
+}
+
+static td_status *run_map(td_kernel_ctx *c, map how) {
   const td_tensor *x = td_in(c, 0);
   td_tensor *y;
-  TD_TRY(check_colors(&x->shape, least_rank));
+  TD_TRY(td_colors_check(c));
+  double by = c->n_in > 1 ? td_tensor_get_f(td_in(c, 1), 0) : 0;
   job j = {.from = *x, .how = how, .by = by};
   TD_TRY(td_out(c, 0, &x->shape, &y));
   j.to = *y;
@@ -104,31 +120,17 @@ static td_status *run_map(td_kernel_ctx *c, map how, double by,
   return NULL;
 }
 
-static td_status *read_scalar(td_kernel_ctx *c, const char *what, double *by) {
-  const td_tensor *t = td_in(c, 1);
-  td_shape_text text;
-  if (t->shape.rank != 0)
-    return td_error(TD_INVALID_ARGUMENT, "%s must be a scalar, not %s", what,
-                    td_shape_str(&t->shape, &text));
-  *by = td_tensor_get_f(t, 0);
-  return NULL;
-}
-
 static td_status *hsv_run(td_kernel_ctx *c) {
-  return run_map(c, RGB_TO_HSV, 0, 1);
+  return run_map(c, RGB_TO_HSV);
 }
 static td_status *rgb_run(td_kernel_ctx *c) {
-  return run_map(c, HSV_TO_RGB, 0, 1);
+  return run_map(c, HSV_TO_RGB);
 }
 static td_status *hue_run(td_kernel_ctx *c) {
-  double by = 0;
-  TD_TRY(read_scalar(c, "delta", &by));
-  return run_map(c, HUE, by, 3);
+  return run_map(c, HUE);
 }
 static td_status *saturation_run(td_kernel_ctx *c) {
-  double by = 0;
-  TD_TRY(read_scalar(c, "scale", &by));
-  return run_map(c, SATURATION, by, 3);
+  return run_map(c, SATURATION);
 }
 
 /* ---- contrast ------------------------------------------------------------ */
@@ -156,17 +158,23 @@ static void stretch(void *arg, int64_t begin, int64_t end) {
   }
 }
 
+td_status *td_contrast_check(const td_kernel_ctx *c) {
+  const td_shape *x = &td_in(c, 0)->shape;
+  td_shape_text text;
+  TD_TRY(check_scalar(c));
+  if (x->rank >= 3) return NULL;
+  return td_error(TD_INVALID_ARGUMENT,
+                  "images must be {..., height, width, channels}, not %s",
+                  td_shape_str(x, &text));
+}
+
 static td_status *contrast_run(td_kernel_ctx *c) {
   const td_tensor *x = td_in(c, 0);
   int rank = x->shape.rank;
-  td_shape_text text;
   td_tensor *y;
   contrast j = {.from = *x};
-  TD_TRY(read_scalar(c, "contrast_factor", &j.factor));
-  if (rank < 3)
-    return td_error(TD_INVALID_ARGUMENT,
-                    "images must be {..., height, width, channels}, not %s",
-                    td_shape_str(&x->shape, &text));
+  TD_TRY(td_contrast_check(c));
+  j.factor = td_tensor_get_f(td_in(c, 1), 0);
   TD_TRY(td_out(c, 0, &x->shape, &y));
   if (td_tensor_count(y) == 0) return NULL;
   j.to = *y;

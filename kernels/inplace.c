@@ -7,6 +7,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "kernels/row_plans.h"
 #include "kernels/row_reduce.h"
 
 /* ---- rows ---------------------------------------------------------------- */
@@ -32,10 +33,14 @@ static td_status *infer(td_infer *c) {
   return td_infer_same(c);
 }
 
+td_status *td_inplace_check(const td_kernel_ctx *c) {
+  return check(&td_in(c, 0)->shape, &td_in(c, 1)->shape, &td_in(c, 2)->shape);
+}
+
 static td_status *run(td_kernel_ctx *c, td_row_reduce_op op) {
   const td_tensor *i = td_in(c, 1);
   td_shape shape = td_in(c, 0)->shape;
-  TD_TRY(check(&shape, &i->shape, &td_in(c, 2)->shape));
+  TD_TRY(td_inplace_check(c));
   int64_t rows = shape.dim[0], n = rows ? td_tensor_count(i) : 0;
   const int32_t *at = i->data;
   int64_t *to = td_calloc((size_t)n, sizeof *to);

@@ -13,6 +13,7 @@
 #include "kernels/array.h"
 #include "kernels/operand.h"
 #include "kernels/cpu.h"
+#include "kernels/multinomial.h"
 #include "kernels/random_stateless.h"
 
 enum { SUMS = 1 << 16 }; /* of the rows at hand, if not of a single one */
@@ -154,18 +155,27 @@ static td_status *fill(td_kernel_ctx *c, job *j) {
   return NULL;
 }
 
-static td_status *run(td_kernel_ctx *c) {
-  job j = {0};
-  TD_TRY(prepare(c, &j));
-  if (td_tensor_count(j.out) == 0) return NULL;
-  j.base = td_random_reserve(c, reserved(j.logits->shape.dim[0], j.samples));
-  return fill(c, &j);
+static td_status *read(td_kernel_ctx *c, job *j) {
+  bool seeded = c->n_in > 2;
+  if (seeded) TD_TRY(td_random_seeded(td_in(c, 2), &j->base));
+  TD_TRY(prepare(c, j));
+  if (td_tensor_count(j->out) > 0 && !seeded)
+    j->base =
+        td_random_reserve(c, reserved(j->logits->shape.dim[0], j->samples));
+  return NULL;
 }
 
-static td_status *stateless_run(td_kernel_ctx *c) {
+td_status *td_multinomial_read(td_kernel_ctx *c, td_multinomial *p) {
   job j = {0};
-  TD_TRY(td_random_seeded(td_in(c, 2), &j.base));
-  TD_TRY(prepare(c, &j));
+  TD_TRY(read(c, &j));
+  *p = (td_multinomial){j.logits->shape.dim[0], j.classes, j.samples, j.base,
+                        j.out};
+  return NULL;
+}
+
+static td_status *run(td_kernel_ctx *c) {
+  job j = {0};
+  TD_TRY(read(c, &j));
   return td_tensor_count(j.out) ? fill(c, &j) : NULL;
 }
 
@@ -213,7 +223,7 @@ static const td_kernel_def kernels[] = {
     {.op = "StatelessMultinomial",
      .device = "CPU",
      .types = FLOATS,
-     .run = stateless_run},
+     .run = run},
     {0},
 };
 

@@ -8,6 +8,7 @@
 #include "engine/base/mem.h"
 #include "kernels/array.h"
 #include "kernels/cpu.h"
+#include "kernels/strided_copy.h"
 
 td_status *td_parts_init(td_parts *p, int64_t n) {
   *p = (td_parts){.at = td_calloc((size_t)n + 1, sizeof *p->at)};
@@ -41,6 +42,29 @@ static void join_piece(void *arg, int64_t begin, int64_t end) {
   }
 }
 
+/* By a device that copies by code of its own, part by part. */
+static td_status *join_there(td_kernel_ctx *c, const join_job *j) {
+  static const _Alignas(16) char none[16];
+  for (int64_t i = 0; i < j->from->n; i++) {
+    const td_tensor *t = &j->from->at[i];
+    int64_t at = j->begin[i], n = j->begin[i + 1] - at;
+    char *to = j->to->at + (size_t)at * j->to->size;
+    td_strided_copy m;
+    td_strided_copy_init(&m);
+    td_strided_copy_loop(&m, n, 1, 1);
+    if (n == 0) continue;
+    TD_TRY(td_tensor_valid(t)
+               ? td_strided_copy_do(c, &m, j->to->size, t->data, to)
+               : td_strided_copy_spread(c, &m, j->to->size, none, to));
+  }
+  return NULL;
+}
+
+static bool is_there(const td_kernel_ctx *c, const td_tensor *y) {
+  const td_device *d = c->kernel->device;
+  return d->copy_strided && y->buffer && y->buffer->allocator == d->memory;
+}
+
 /* Strings and objects, one part after the other. */
 static td_status *join_objects(const join_job *j) {
   for (int64_t i = 0; i < j->from->n; i++) {
@@ -64,6 +88,8 @@ static td_status *out_joined(td_kernel_ctx *c, int out, const td_parts *p,
   int64_t all = begin[p->n];
   if (!td_dtype_is_plain(y.dtype))
     s = join_objects(&j);
+  else if (is_there(c, &c->out[out]))
+    s = join_there(c, &j);
   else if (p->n)
     td_for(c, p->n, td_grain_of(all / p->n), join_piece, &j);
   if (td_ok(s)) s = td_array_done(c, out, &y);

@@ -9,36 +9,12 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/cuda/element.cuh"
+#include "kernels/cuda/resize.cuh"
 #include "kernels/cuda/rows.cuh"
-#include "kernels/resize.h"
 
 namespace {
 
 /* ---- places -------------------------------------------------------------- */
-
-#ifdef __CUDACC__
-__device__ inline float times(float x, float y) {
-  return __fmul_rn(x, y);
-}
-#else
-inline float times(float x, float y) {
-  return x * y;
-}
-#endif
-
-/* One axis. */
-struct axis {
-  int64_t in, out;
-  float scale;
-  bool align, half;
-};
-
-axis height_of(const td_resize *r) {
-  return axis{r->in_h, r->out_h, r->scale_h, r->align, r->half};
-}
-axis width_of(const td_resize *r) {
-  return axis{r->in_w, r->out_w, r->scale_w, r->align, r->half};
-}
 
 __device__ inline int64_t nearest(const axis &a, int64_t i) {
   float at = times(a.half ? (float)i + 0.5f : (float)i, a.scale);
@@ -52,9 +28,7 @@ struct span {
 };
 
 __device__ inline span between(const axis &a, int64_t i) {
-  float at = a.half ? times((float)i + 0.5f, a.scale) - 0.5f
-                    : times((float)i, a.scale);
-  float below = floorf(at);
+  float at = place_at(a, i), below = floorf(at);
   int64_t low = (int64_t)below, high = (int64_t)ceilf(at), last = a.in - 1;
   low = low < 0 ? 0 : low > last ? last : low;
   high = high < 0 ? 0 : high > last ? last : high;
@@ -90,23 +64,6 @@ __device__ inline int64_t first(const axis &a, int64_t pixel) {
       high = mid;
   }
   return low;
-}
-
-/* An element of {batch, height, width, channels}. */
-struct element {
-  int64_t b, y, x, ch;
-};
-
-__device__ inline element element_of(int64_t i, int64_t h, int64_t w,
-                                     int64_t channels) {
-  element e;
-  e.ch = i % channels;
-  i /= channels;
-  e.x = i % w;
-  i /= w;
-  e.y = i % h;
-  e.b = i / h;
-  return e;
 }
 
 /* ---- ResizeNearestNeighbor ----------------------------------------------- */

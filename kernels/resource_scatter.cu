@@ -64,13 +64,51 @@ td_status *gather_run(td_kernel_ctx *c) {
              : gather_by<int64_t>(c, x, axis, y, bytes);
 }
 
+/* ---- divisors ------------------------------------------------------------ */
+
+#define DIVIDE_TEXT                                                            \
+  "an index is out of range, or an update is 0, by which nothing can be "      \
+  "divided: %lld, of %lld"
+
+template <class S>
+__global__ void find_zeros(int64_t n, const S *updates, td_cuda_report told) {
+  TD_EACH(i, n) {
+    typename td_num<S>::in y = td_num<S>::load(updates[i]);
+    if (y == 0) td_cuda_tell(told, i, n);
+  }
+}
+
+#define ZEROS(kind, ...)                                                       \
+  case TD_ELEMENT_##kind:                                                      \
+    return TD_LAUNCH(c, (find_zeros<td_##kind>), td_cuda_grid(c, n),           \
+                     TD_CUDA_BLOCK, 0, n, td_cuda_at<const td_##kind>(t),      \
+                     told);
+
+/* TensorFlow divides by 0 of no dtype here. */
+td_status *look_for_zeros(td_kernel_ctx *c, const td_tensor *t,
+                          td_cuda_report told) {
+  int64_t n = td_tensor_count(t);
+  if (n == 0) return nullptr;
+  switch ((int)t->dtype) {
+    EACH_REALS(ZEROS) HALVES_REALS(ZEROS)
+  default:
+    return td_cuda_no_type(c, 2);
+  }
+}
+
 /* ---- ResourceScatter ----------------------------------------------------- */
+
+template <class F> constexpr bool divides = false;
+template <> constexpr bool divides<td_rows_quotient> = true;
 
 template <class F> td_status *run(td_kernel_ctx *c) {
   const td_tensor *indices = td_in(c, 1), *updates = td_in(c, 2);
   td_variable *v;
   td_tensor *x;
-  TD_TRY(td_resource_scatter_begin(c, false, &v));
+  TD_TRY(td_resource_scatter_begin(c, divides<F>, &v));
+  td_cuda_report told =
+      td_cuda_report_of(c, divides<F> ? DIVIDE_TEXT : TD_ROWS_TEXT);
+  if (divides<F>) TD_TRY(look_for_zeros(c, updates, told));
   if (td_tensor_count(indices) == 0) return nullptr;
   TD_TRY(td_var_write(c, v, &x));
   int64_t each = td_shape_span(&x->shape, 1, x->shape.rank);
@@ -79,7 +117,7 @@ template <class F> td_status *run(td_kernel_ctx *c) {
                       x->shape.dim[0],
                       each,
                       updates->shape.rank == 0 ? 0 : each,
-                      td_cuda_report_of(c, TD_ROWS_TEXT)};
+                      told};
   return td_row_updates_launch<F>(c, x->dtype, indices, u);
 }
 
@@ -104,6 +142,7 @@ const td_kernel_def kernels[] = {
     SCATTER("ResourceScatterAdd", td_rows_sum),
     SCATTER("ResourceScatterSub", td_rows_difference),
     SCATTER("ResourceScatterMul", td_rows_product),
+    SCATTER("ResourceScatterDiv", td_rows_quotient),
     SCATTER("ResourceScatterMin", td_rows_smaller),
     SCATTER("ResourceScatterMax", td_rows_larger),
     SCATTER("ResourceScatterUpdate", td_rows_new),

@@ -110,7 +110,7 @@ td_status *mirror_grad_run(td_kernel_ctx *c) {
   mirrored f = mirror_of(&p, &p.out, &p.in);
   r.n = td_shape_span(&p.in, 0, f.axes);
   r.each = td_shape_span(&p.in, f.axes, p.in.rank);
-  return td_cuda_reduce_by(c, 0, f, r, false, &p.out);
+  return td_cuda_reduce_by(c, 0, f, r, TD_ROW_BY_ONE, &p.out);
 }
 
 /* ---- SpaceToBatch, BatchToSpace ------------------------------------------ */

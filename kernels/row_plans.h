@@ -44,6 +44,28 @@ td_status *td_unsorted_read(td_kernel_ctx *c, td_segments_plan *p) TD_MUST_USE;
 /* The shapes of SegmentSum and kin; p->segments and out.dim[0] are not set. */
 td_status *td_search_sorted_read(td_kernel_ctx *c, td_segments_plan *p) TD_MUST_USE;
 
+/* SparseSegmentSum and kin, and their gradients: n items; p->segments is -1
+ * where the last id tells it. */
+td_status *td_sparse_segment_read(td_kernel_ctx *c,
+                                  td_segments_plan *p) TD_MUST_USE;
+
+/* InplaceUpdate and kin. */
+td_status *td_inplace_check(const td_kernel_ctx *c) TD_MUST_USE;
+
+/* SparseToDense: n values, or one for all, at rows of so many indices. */
+td_status *td_to_dense_read(td_kernel_ctx *c, td_shape *shape,
+                            int64_t *n) TD_MUST_USE;
+/* SparseTensorDenseMatMul, but for whether its indices are in range. */
+typedef struct td_sparse_product {
+  int64_t n, rows, inner, cols; /* elements; the product's sizes */
+  bool turn_a, turn_b;          /* adjoint */
+} td_sparse_product;
+td_status *td_sparse_product_read(td_kernel_ctx *c,
+                                  td_sparse_product *p) TD_MUST_USE;
+/* SparseReorder: the dense shape. */
+td_status *td_sparse_reorder_read(td_kernel_ctx *c,
+                                  td_shape *shape) TD_MUST_USE;
+
 /* Where takes no scalars. */
 td_status *td_where_check(const td_shape *s) TD_MUST_USE;
 /* DynamicPartition: of a part, but for its first dimension, which is 0. */

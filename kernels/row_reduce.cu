@@ -40,17 +40,16 @@ __global__ void find_rows(int64_t rows, int64_t n, const uint64_t *keys,
   }
 }
 
-/* begin[row] .. begin[row + 1] of the sorted items go to a row. */
-td_status *sort_items(td_kernel_ctx *c, const td_row_reduce *f, int64_t rows,
-                      td_cuda_sorting *by, int64_t *begin) {
-  TD_TRY(td_cuda_sort_new(c, f->n, td_cuda_bits((uint64_t)rows), by));
-  if (f->n > 0) {
-    TD_TRY(TD_LAUNCH(c, fill_keys, td_cuda_grid(c, f->n), TD_CUDA_BLOCK, 0,
-                     f->n, rows, f->to, by->keys, by->items));
+td_status *sort_items(td_kernel_ctx *c, int64_t n, const int64_t *to,
+                      int64_t rows, td_cuda_sorting *by, int64_t *begin) {
+  TD_TRY(td_cuda_sort_new(c, n, td_cuda_bits((uint64_t)rows), by));
+  if (n > 0) {
+    TD_TRY(TD_LAUNCH(c, fill_keys, td_cuda_grid(c, n), TD_CUDA_BLOCK, 0, n,
+                     rows, to, by->keys, by->items));
     TD_TRY(td_cuda_sort(c, by));
   }
   return TD_LAUNCH(c, find_rows, td_cuda_grid(c, rows + 1), TD_CUDA_BLOCK, 0,
-                   rows + 1, f->n, by->keys, begin);
+                   rows + 1, n, by->keys, begin);
 }
 
 /* ---- kernels ------------------------------------------------------------- */
@@ -87,9 +86,10 @@ struct op_or {
 };
 
 template <class A> struct job {
-  const int64_t *begin, *items;
+  const int64_t *begin, *items, *from; /* NULL: item i is row i */
+  const double *by;                    /* NULL: 1 */
   A start, empty; /* of a row; of one that nothing goes to */
-  bool mean;
+  td_row_divisor over;
 };
 
 template <class A> __device__ inline A divide(A sum, int64_t n) {
@@ -124,6 +124,29 @@ __device__ inline td_c128 divide(td_c128 sum, int64_t n) {
   return n > 1 ? td_c128(sum.re / (double)n, sum.im / (double)n) : sum;
 }
 
+template <class A> __device__ inline A divide_root(A sum, int64_t n) {
+  return n > 1 ? (A)(sum / (A)sqrt((double)n)) : sum;
+}
+__device__ inline td_c64 divide_root(td_c64 sum, int64_t n) {
+  (void)n;
+  return sum;
+}
+__device__ inline td_c128 divide_root(td_c128 sum, int64_t n) {
+  (void)n;
+  return sum;
+}
+
+/* Weights are of floats. */
+template <class A> __device__ inline A weighted(A x, const double *by) {
+  return by ? (A)(x * (A)*by) : x;
+}
+__device__ inline td_c64 weighted(td_c64 x, const double *) {
+  return x;
+}
+__device__ inline td_c128 weighted(td_c128 x, const double *) {
+  return x;
+}
+
 /* `base`: what rows begin with; NULL: j.start. It may be y. */
 template <class O, class T>
 __global__ void reduce(int64_t n, int64_t each, job<typename td_num<T>::in> j,
@@ -133,10 +156,14 @@ __global__ void reduce(int64_t n, int64_t each, job<typename td_num<T>::in> j,
     int64_t row = i / each, col = i - row * each;
     int64_t first = j.begin[row], last = j.begin[row + 1];
     A acc = base ? (A)td_num<T>::load(base[i]) : j.start;
-    for (int64_t k = first; k < last; k++)
-      acc = O::of(acc, (A)td_num<T>::load(x[j.items[k] * each + col]));
+    for (int64_t k = first; k < last; k++) {
+      int64_t item = j.items[k], at = j.from ? j.from[item] : item;
+      A v = td_num<T>::load(x[at * each + col]);
+      acc = O::of(acc, weighted(v, j.by ? j.by + item : nullptr));
+    }
     if (first == last && !base) acc = j.empty;
-    if (j.mean) acc = divide(acc, last - first);
+    if (j.over == TD_ROW_BY_COUNT) acc = divide(acc, last - first);
+    if (j.over == TD_ROW_BY_ROOT) acc = divide_root(acc, last - first);
     y[i] = td_num<T>::store(acc);
   }
 }
@@ -216,7 +243,7 @@ struct places {
   const td_tensor *x;
   const void *base;
   td_tensor *y;
-  bool mean;
+  td_row_divisor over;
 };
 
 template <class O, class T>
@@ -225,7 +252,9 @@ td_status *launch(td_kernel_ctx *c, const places *p) {
   job<typename td_num<T>::in> j;
   j.begin = p->begin;
   j.items = p->items;
-  j.mean = p->mean;
+  j.from = p->f->from;
+  j.by = p->f->by;
+  j.over = p->over;
   begin_with(p->f, p->y->dtype, &j);
   const T *x = td_cuda_at<const T>(p->x), *base = (const T *)p->base;
   return TD_LAUNCH(c, (reduce<O, T>), td_cuda_grid(c, n), TD_CUDA_BLOCK, 0, n,
@@ -290,26 +319,41 @@ td_status *run(td_kernel_ctx *c, const places *p) {
 
 } // namespace
 
-extern "C" td_status *td_cuda_row_reduce(td_kernel_ctx *c, int in,
-                                         const td_row_reduce *f, bool mean,
-                                         const td_shape *shape) {
-  td_tensor base = *td_in(c, 0), *y, begin = {};
+extern "C" td_status *td_cuda_row_order(td_kernel_ctx *c, int64_t n,
+                                        const int64_t *to, int64_t rows,
+                                        td_tensor *items, td_tensor *begin) {
   td_cuda_sorting by = {};
+  td_shape all = td_shape_vector(rows + 1);
+  *items = td_tensor{};
+  TD_TRY(td_temp(c, TD_INT64, &all, begin));
+  td_status *s =
+      sort_items(c, n, to, rows, &by, td_cuda_at<int64_t>(begin));
+  if (td_ok(s)) td_tensor_retain(&by.held[td_sort_now(&by)][1], items);
+  td_cuda_sort_drop(&by);
+  return s;
+}
+
+extern "C" td_status *td_cuda_row_reduce(td_kernel_ctx *c, int in,
+                                         const td_row_reduce *f,
+                                         td_row_divisor over,
+                                         const td_shape *shape) {
+  td_tensor base = *td_in(c, 0), *y, items = {}, begin = {};
   TD_TRY(td_out_forward(c, 0, shape, f->onto ? 0 : -1, -1, &y));
   int64_t count = td_shape_count(shape);
   if (count == 0) return nullptr;
-  td_shape all = td_shape_vector(count / f->each + 1);
-  TD_TRY(td_temp(c, TD_INT64, &all, &begin));
-  td_status *s = sort_items(c, f, count / f->each, &by,
-                            td_cuda_at<int64_t>(&begin));
+  td_status *s =
+      td_cuda_row_order(c, f->n, f->to, count / f->each, &items, &begin);
   if (td_ok(s)) {
-    places p = {f,      td_cuda_at<const int64_t>(&begin),
-                by.items, td_in(c, in),
+    places p = {f,
+                td_cuda_at<const int64_t>(&begin),
+                td_cuda_at<const int64_t>(&items),
+                td_in(c, in),
                 f->onto ? base.data : nullptr,
-                y,      mean};
+                y,
+                over};
     s = run(c, &p);
   }
-  td_cuda_sort_drop(&by);
+  td_tensor_release(&items);
   td_tensor_release(&begin);
   return s;
 }

@@ -1,5 +1,5 @@
-/* scatter_nd.cu - ScatterNd, TensorScatterUpdate and kin on a card, and the
- * gradient of MirrorPad and UnsortedSegmentSum and kin: rows reduced by number.
+/* scatter_nd.cu - ScatterNd, TensorScatterUpdate, UnsortedSegmentSum and
+ * InplaceUpdate and kin on a card: rows reduced by number.
  *
  * An index out of range is told (td_cuda_tell); what was to go there is left
  * out.
@@ -52,7 +52,7 @@ td_status *scatter(td_kernel_ctx *c, bool onto, const td_scatter_plan *p,
   r.n = p->n;
   r.each = p->each;
   r.onto = onto;
-  return td_cuda_reduce_by(c, at + 1, f, r, false, &p->shape);
+  return td_cuda_reduce_by(c, at + 1, f, r, TD_ROW_BY_ONE, &p->shape);
 }
 
 td_status *scatter_nd(td_kernel_ctx *c, bool onto, td_row_reduce_op op) {
@@ -98,7 +98,7 @@ td_status *segments(td_kernel_ctx *c, const td_segments_plan *p,
   r.op = op;
   r.n = p->n;
   r.each = p->each;
-  return td_cuda_reduce_by(c, 0, f, r, false, &p->out);
+  return td_cuda_reduce_by(c, 0, f, r, TD_ROW_BY_ONE, &p->out);
 }
 
 td_status *unsorted(td_kernel_ctx *c, td_row_reduce_op op) {
@@ -114,6 +114,29 @@ td_status *unsorted(td_kernel_ctx *c, td_row_reduce_op op) {
   default:
     return td_cuda_no_type(c, 1);
   }
+}
+
+/* ---- InplaceUpdate and kin ----------------------------------------------- */
+
+/* Numbers wrap round. */
+struct wrapped {
+  int64_t rows;
+  const int32_t *index;
+  __device__ int64_t operator()(int64_t i) const {
+    return (index[i] % rows + rows) % rows;
+  }
+};
+
+template <td_row_reduce_op op> td_status *inplace_run(td_kernel_ctx *c) {
+  td_shape shape = td_in(c, 0)->shape;
+  td_row_reduce r = {};
+  TD_TRY(td_inplace_check(c));
+  r.op = op;
+  r.n = shape.dim[0] ? td_tensor_count(td_in(c, 1)) : 0;
+  r.each = td_shape_span(&shape, 1, shape.rank);
+  r.onto = true;
+  wrapped f = {shape.dim[0], td_cuda_at<const int32_t>(td_in(c, 1))};
+  return td_cuda_reduce_by(c, 2, f, r, TD_ROW_BY_ONE, &shape);
 }
 
 /* ---- tables -------------------------------------------------------------- */
@@ -149,6 +172,9 @@ const td_kernel_def kernels[] = {
     ROW("UnsortedSegmentProd", NUMBERS, unsorted_prod),
     ROW("UnsortedSegmentMax", TD_CUDA_REALS, unsorted_max),
     ROW("UnsortedSegmentMin", TD_CUDA_REALS, unsorted_min),
+    ROW("InplaceUpdate", "bool|" NUMBERS, inplace_run<TD_ROW_REDUCE_SET>),
+    ROW("InplaceAdd", NUMBERS, inplace_run<TD_ROW_REDUCE_SUM>),
+    ROW("InplaceSub", NUMBERS, inplace_run<TD_ROW_REDUCE_SUB>),
     {},
 };
 

@@ -16,6 +16,7 @@
 #include "kernels/simd/half.h"
 #include "kernels/operand.h"
 #include "kernels/array.h"
+#include "kernels/row_plans.h"
 
 /* ---- SparseToDense ------------------------------------------------------- */
 
@@ -86,16 +87,28 @@ static td_status *put_values(td_kernel_ctx *c, const td_shape *shape,
   return s;
 }
 
+static td_status *to_dense_operands(td_kernel_ctx *c, td_shape *shape,
+                                    td_tensor *indices) {
+  if (td_in(c, 3)->shape.rank != 0)
+    return td_error(TD_INVALID_ARGUMENT, "default_value must be a scalar");
+  TD_TRY(td_operand_shape(td_in(c, 1), "output_shape", shape));
+  TD_TRY(td_array_count(shape, NULL));
+  TD_TRY(as_matrix(td_in(c, 0), shape->rank, indices));
+  return check_values(td_in(c, 2), indices->shape.dim[0]);
+}
+
+td_status *td_to_dense_read(td_kernel_ctx *c, td_shape *shape, int64_t *n) {
+  td_tensor indices = {0};
+  TD_TRY(to_dense_operands(c, shape, &indices));
+  *n = indices.shape.dim[0];
+  return NULL;
+}
+
 static td_status *to_dense_run(td_kernel_ctx *c) {
   td_shape shape;
   td_tensor indices;
-  int64_t *rows, n, count;
-  if (td_in(c, 3)->shape.rank != 0)
-    return td_error(TD_INVALID_ARGUMENT, "default_value must be a scalar");
-  TD_TRY(td_operand_shape(td_in(c, 1), "output_shape", &shape));
-  TD_TRY(td_array_count(&shape, &count));
-  TD_TRY(as_matrix(td_in(c, 0), shape.rank, &indices));
-  TD_TRY(check_values(td_in(c, 2), indices.shape.dim[0]));
+  int64_t *rows, n;
+  TD_TRY(to_dense_operands(c, &shape, &indices));
   TD_TRY(td_gather_nd_rows(&indices, &shape, false, &rows, &n));
   td_status *s = NULL;
   if (td_node_bool(td_ctx_node(c), "validate_indices"))
@@ -109,10 +122,9 @@ static td_status *to_dense_run(td_kernel_ctx *c) {
 
 typedef struct product {
   const td_tensor *indices, *values;
-  td_shape b;                   /* of the dense matrix, as it is stored */
-  int64_t n, rows, inner, cols; /* elements; the product's sizes */
-  bool turn_a, turn_b;          /* adjoint */
-  const void *a, *x;            /* values and matrix, halves as float */
+  td_shape b; /* of the dense matrix, as it is stored */
+  td_sparse_product is;
+  const void *a, *x; /* values and matrix, halves as float */
   void *y;
 } product;
 
@@ -120,8 +132,8 @@ typedef struct product {
 static void place(const product *p, int64_t i, int64_t *row, int64_t *col) {
   int64_t r = td_tensor_get_i(p->indices, 2 * i);
   int64_t k = td_tensor_get_i(p->indices, 2 * i + 1);
-  *row = p->turn_a ? k : r;
-  *col = p->turn_a ? r : k;
+  *row = p->is.turn_a ? k : r;
+  *col = p->is.turn_a ? r : k;
 }
 
 #define SAME(x) (x)
@@ -143,14 +155,14 @@ static void place(const product *p, int64_t i, int64_t *row, int64_t *col) {
     const product *p = arg;                                                    \
     const td_##kind *a = p->a, *x = p->x;                                      \
     td_##kind *y = p->y;                                                       \
-    for (int64_t i = 0; i < p->n; i++) {                                       \
+    for (int64_t i = 0; i < p->is.n; i++) {                                    \
       int64_t row, col;                                                        \
       place(p, i, &row, &col);                                                 \
-      td_##kind by = p->turn_a ? CONJ_##kind(a[i]) : a[i];                     \
-      td_##kind *to = y + row * p->cols;                                       \
+      td_##kind by = p->is.turn_a ? CONJ_##kind(a[i]) : a[i];                  \
+      td_##kind *to = y + row * p->is.cols;                                    \
       for (int64_t j = begin; j < end; j++) {                                  \
-        td_##kind b = p->turn_b ? CONJ_##kind(x[j * p->inner + col])           \
-                                : x[col * p->cols + j];                        \
+        td_##kind b = p->is.turn_b ? CONJ_##kind(x[j * p->is.inner + col])     \
+                                   : x[col * p->is.cols + j];                  \
         to[j] = (td_##kind)((AS_##kind)to[j] + (AS_##kind)by * (AS_##kind)b);  \
       }                                                                        \
     }                                                                          \
@@ -199,8 +211,9 @@ static td_status *product_infer(td_infer *c) {
   return NULL;
 }
 
-/* Sizes agree and every element is within them. */
-static td_status *check_product(td_kernel_ctx *c, product *p) {
+/* Sizes agree. */
+static td_status *read_sizes(td_kernel_ctx *c, const td_shape *b,
+                             td_sparse_product *p) {
   td_shape a;
   td_shape_text text;
   TD_TRY(td_operand_shape(td_in(c, 2), "a_shape", &a));
@@ -209,31 +222,51 @@ static td_status *check_product(td_kernel_ctx *c, product *p) {
                     a.rank);
   p->rows = a.dim[p->turn_a];
   p->inner = a.dim[!p->turn_a];
-  p->cols = p->b.dim[!p->turn_b];
-  if (p->b.dim[p->turn_b] != p->inner)
-    return td_error(TD_INVALID_ARGUMENT,
-                    "a, with %lld columns%s, cannot be multiplied by b of "
-                    "shape %s%s",
-                    (long long)p->inner, p->turn_a ? " as its adjoint" : "",
-                    td_shape_str(&p->b, &text),
-                    p->turn_b ? " as its adjoint" : "");
-  for (int64_t i = 0; i < p->n; i++) {
+  p->cols = b->dim[!p->turn_b];
+  if (b->dim[p->turn_b] == p->inner) return NULL;
+  return td_error(TD_INVALID_ARGUMENT,
+                  "a, with %lld columns%s, cannot be multiplied by b of "
+                  "shape %s%s",
+                  (long long)p->inner, p->turn_a ? " as its adjoint" : "",
+                  td_shape_str(b, &text), p->turn_b ? " as its adjoint" : "");
+}
+
+td_status *td_sparse_product_read(td_kernel_ctx *c, td_sparse_product *p) {
+  const td_node *node = td_ctx_node(c);
+  const td_shape *values = &td_in(c, 1)->shape, *b = &td_in(c, 3)->shape;
+  TD_TRY(check_operands(&td_in(c, 0)->shape, values, b));
+  p->n = values->dim[0];
+  p->turn_a = td_node_bool(node, "adjoint_a");
+  p->turn_b = td_node_bool(node, "adjoint_b");
+  TD_TRY(read_sizes(c, b, p));
+  td_shape shape = td_shape_matrix(p->rows, p->cols);
+  return td_array_count(&shape, NULL);
+}
+
+/* Every element is within the sizes. */
+static td_status *check_places(td_kernel_ctx *c, const product *p) {
+  td_shape a;
+  td_shape_text text;
+  for (int64_t i = 0; i < p->is.n; i++) {
     int64_t row, col;
     place(p, i, &row, &col);
-    if (row < 0 || row >= p->rows || col < 0 || col >= p->inner)
-      return td_error(TD_INVALID_ARGUMENT,
-                      "a_indices[%lld] is outside of a_shape %s", (long long)i,
-                      td_shape_str(&a, &text));
+    if (row >= 0 && row < p->is.rows && col >= 0 && col < p->is.inner) continue;
+    TD_TRY(td_operand_shape(td_in(c, 2), "a_shape", &a));
+    return td_error(TD_INVALID_ARGUMENT,
+                    "a_indices[%lld] is outside of a_shape %s", (long long)i,
+                    td_shape_str(&a, &text));
   }
   return NULL;
 }
 
 static td_status *multiply(td_kernel_ctx *c, product *p, td_dtype t) {
   size_t bytes;
-  if (!td_mul((size_t)p->rows * td_dtype_size(t), (size_t)p->cols, &bytes))
+  if (!td_mul((size_t)p->is.rows * td_dtype_size(t), (size_t)p->is.cols,
+              &bytes))
     return td_oom();
   if (bytes) memset(p->y, 0, bytes);
-  if (p->cols > 0) td_for(c, p->cols, td_grain_of(2 * p->n), columns_of(t), p);
+  if (p->is.cols > 0)
+    td_for(c, p->is.cols, td_grain_of(2 * p->is.n), columns_of(t), p);
   return NULL;
 }
 
@@ -255,20 +288,15 @@ static td_status *multiply_halves(td_kernel_ctx *c, product *p, td_tensor *y) {
 }
 
 static td_status *product_run(td_kernel_ctx *c) {
-  const td_node *node = td_ctx_node(c);
   td_tensor *y;
   product p = {.indices = td_in(c, 0),
                .values = td_in(c, 1),
                .b = td_in(c, 3)->shape,
-               .n = td_tensor_count(td_in(c, 1)),
-               .turn_a = td_node_bool(node, "adjoint_a"),
-               .turn_b = td_node_bool(node, "adjoint_b"),
                .a = td_in(c, 1)->data,
                .x = td_in(c, 3)->data};
-  TD_TRY(check_operands(&p.indices->shape, &p.values->shape, &p.b));
-  TD_TRY(check_product(c, &p));
-  td_shape shape = td_shape_matrix(p.rows, p.cols);
-  TD_TRY(td_array_count(&shape, NULL));
+  TD_TRY(td_sparse_product_read(c, &p.is));
+  TD_TRY(check_places(c, &p));
+  td_shape shape = td_shape_matrix(p.is.rows, p.is.cols);
   TD_TRY(td_out(c, 0, &shape, &y));
   p.y = y->data;
   if (td_is_half(y->dtype)) return multiply_halves(c, &p, y);
@@ -333,13 +361,17 @@ static td_status *put_ordered(td_kernel_ctx *c, const element *e, int64_t n) {
   return s;
 }
 
-static td_status *reorder_run(td_kernel_ctx *c) {
-  td_shape shape;
-  int64_t *rows, n, count;
+td_status *td_sparse_reorder_read(td_kernel_ctx *c, td_shape *shape) {
   TD_TRY(check_reorder(&td_in(c, 0)->shape, &td_in(c, 1)->shape,
                        &td_in(c, 2)->shape));
-  TD_TRY(td_operand_shape(td_in(c, 2), "input_shape", &shape));
-  TD_TRY(td_array_count(&shape, &count));
+  TD_TRY(td_operand_shape(td_in(c, 2), "input_shape", shape));
+  return td_array_count(shape, NULL);
+}
+
+static td_status *reorder_run(td_kernel_ctx *c) {
+  td_shape shape;
+  int64_t *rows, n;
+  TD_TRY(td_sparse_reorder_read(c, &shape));
   TD_TRY(td_gather_nd_rows(td_in(c, 0), &shape, false, &rows, &n));
   element *e = td_calloc((size_t)n, sizeof *e);
   for (int64_t i = 0; e && i < n; i++) e[i] = (element){rows[i], i};

@@ -5,6 +5,7 @@
 #include "kernels/row_reduce.h"
 #include "kernels/operand.h"
 #include "kernels/array.h"
+#include "kernels/row_plans.h"
 
 #include <math.h>
 
@@ -111,14 +112,26 @@ static td_status *divisors(td_kernel_ctx *c, divisor kind, const int64_t *ids,
 
 /* ---- forward ------------------------------------------------------------- */
 
-/* num_segments, or what the last id needs. */
-static td_status *segments_of(const td_kernel_ctx *c, int64_t *segments) {
+td_status *td_sparse_segment_read(td_kernel_ctx *c, td_segments_plan *p) {
+  const td_node *n = td_ctx_node(c);
+  p->out = td_in(c, DATA)->shape;
+  p->n = td_tensor_count(td_in(c, IDS));
+  p->segments = -1;
+  TD_TRY(
+      check_shapes(&p->out, &td_in(c, INDICES)->shape, &td_in(c, IDS)->shape));
+  p->each = td_shape_span(&p->out, 1, p->out.rank);
+  if (c->n_in <= SIZE) return NULL;
+  const char *what = n->op->in[SIZE].name;
+  TD_TRY(td_operand_scalar(td_in(c, SIZE), what, &p->segments));
+  TD_TRY(check_size(p->segments, what));
+  p->out.dim[0] = p->segments;
+  return td_array_count(&p->out, NULL);
+}
+
+/* What the last id needs. */
+static td_status *last_segment(const td_kernel_ctx *c, int64_t *segments) {
   const td_tensor *ids = td_in(c, IDS);
   int64_t n = td_tensor_count(ids);
-  if (c->n_in > SIZE) {
-    TD_TRY(td_operand_scalar(td_in(c, SIZE), "num_segments", segments));
-    return check_size(*segments, "num_segments");
-  }
   int64_t last = n > 0 ? td_tensor_get_i(ids, n - 1) : -1;
   if (last == INT64_MAX)
     return td_error(TD_INVALID_ARGUMENT, "an id of 2^63-1 is too large");
@@ -128,12 +141,13 @@ static td_status *segments_of(const td_kernel_ctx *c, int64_t *segments) {
 
 static td_status *run(td_kernel_ctx *c, divisor kind) {
   const td_tensor *data = td_in(c, DATA);
-  int64_t n = td_tensor_count(td_in(c, IDS)), segments = 0;
+  td_segments_plan p;
   int64_t *from = NULL, *to = NULL;
   td_tensor over = {0};
-  td_shape out = data->shape;
-  TD_TRY(check_shapes(&out, &td_in(c, INDICES)->shape, &td_in(c, IDS)->shape));
-  TD_TRY(segments_of(c, &segments));
+  TD_TRY(td_sparse_segment_read(c, &p));
+  int64_t n = p.n, segments = p.segments;
+  if (segments < 0) TD_TRY(last_segment(c, &segments));
+  td_shape out = p.out;
   out.dim[0] = segments;
   td_status *s = td_array_count(&out, NULL);
   if (td_ok(s))
@@ -185,17 +199,14 @@ static td_status *weights(td_kernel_ctx *c, divisor kind, const int64_t *ids,
 
 static td_status *back(td_kernel_ctx *c, divisor kind) {
   const td_tensor *dy = td_in(c, DATA);
-  int64_t n = td_tensor_count(td_in(c, IDS)), rows = 0;
+  td_segments_plan p;
   int64_t *from = NULL, *to = NULL;
   double *by = NULL;
-  td_shape out = dy->shape;
-  TD_TRY(check_shapes(&out, &td_in(c, INDICES)->shape, &td_in(c, IDS)->shape));
-  TD_TRY(td_operand_scalar(td_in(c, SIZE), "output_dim0", &rows));
-  TD_TRY(check_size(rows, "output_dim0"));
-  out.dim[0] = rows;
-  td_status *s = td_array_count(&out, NULL);
-  if (td_ok(s))
-    s = read_rows(td_in(c, IDS), "segment_ids", dy->shape.dim[0], false, &from);
+  TD_TRY(td_sparse_segment_read(c, &p));
+  int64_t n = p.n, rows = p.segments;
+  td_shape out = p.out;
+  td_status *s =
+      read_rows(td_in(c, IDS), "segment_ids", dy->shape.dim[0], false, &from);
   if (td_ok(s)) s = read_rows(td_in(c, INDICES), "indices", rows, false, &to);
   if (td_ok(s) && td_shape_count(&out) > 0)
     s = weights(c, kind, from, n, dy->shape.dim[0], &by);

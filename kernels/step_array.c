@@ -270,9 +270,21 @@ static void sum_piece(void *arg, int64_t begin, int64_t end) {
                   j->x + at, j->y + at, j->z + at);
 }
 
+static td_status *add_here(td_kernel_ctx *c, const td_tensor *x,
+                           const td_tensor *y, td_tensor *z) {
+  sum_job j = {.dtype = x->dtype,
+               .size = td_dtype_size(x->dtype),
+               .x = x->data,
+               .y = y->data,
+               .z = z->data};
+  td_for(c, td_tensor_count(x), TD_GRAIN, sum_piece, &j);
+  return NULL;
+}
+
 /* *sum += more; both as the kernel sees them. In place where nobody else holds
  * *sum. */
-static td_status *add(td_kernel_ctx *c, td_tensor *sum, const td_tensor *more) {
+static td_status *add(td_kernel_ctx *c, td_tensor *sum, const td_tensor *more,
+                      td_step_array_add by) {
   td_tensor fresh = {.dtype = TD_INVALID};
   td_shape_text a, b;
   if (!td_shape_equal(&sum->shape, &more->shape))
@@ -285,22 +297,19 @@ static td_status *add(td_kernel_ctx *c, td_tensor *sum, const td_tensor *more) {
     return td_error(TD_INVALID_ARGUMENT, "%s cannot be added",
                     td_dtype_name(sum->dtype));
   bool sole = td_buffer_sole(sum->buffer);
-  if (!sole) TD_TRY(td_temp(c, sum->dtype, &sum->shape, &fresh));
-  sum_job j = {.dtype = sum->dtype,
-               .size = td_dtype_size(sum->dtype),
-               .x = sum->data,
-               .y = more->data,
-               .z = sole ? sum->data : fresh.data};
-  if (sole) td_buffer_touch(sum->buffer);
-  td_for(c, td_tensor_count(sum), TD_GRAIN, sum_piece, &j);
-  if (sole) return NULL;
+  if (sole)
+    td_buffer_touch(sum->buffer);
+  else
+    TD_TRY(td_temp(c, sum->dtype, &sum->shape, &fresh));
+  td_status *s = by(c, sum, more, sole ? sum : &fresh);
+  if (sole) return s;
   td_tensor_release(sum);
   *sum = fresh;
-  return NULL;
+  return s;
 }
 
 td_status *td_step_array_write(td_kernel_ctx *c, td_step_array *a, int64_t i,
-                               const td_tensor *t) {
+                               const td_tensor *t, td_step_array_add by) {
   td_tensor mine;
   td_tensor_retain(t, &mine);
   for (;;) {
@@ -310,7 +319,7 @@ td_status *td_step_array_write(td_kernel_ctx *c, td_step_array *a, int64_t i,
     pthread_mutex_unlock(&a->mutex);
     if (td_ok(s) && td_tensor_valid(&other)) {
       other = td_ctx_seen(c, &other);
-      s = add(c, &other, &mine);
+      s = add(c, &other, &mine, by ? by : add_here);
       td_tensor_release(&mine);
       mine = other;
       if (td_ok(s)) continue;

@@ -43,9 +43,15 @@ td_status *td_step_array_shape(td_step_array *a, const td_shape *said,
 /* For a split: makes room for `size` elements when it grows; else it must have
  * as many. */
 td_status *td_step_array_fit(td_step_array *a, int64_t size) TD_MUST_USE;
-/* Puts a share of `t`, as the kernel sees it. */
+/* z = x + y, of one shape and plain dtype, in the memory of the kernel's
+ * device; z may be x. */
+typedef td_status *(*td_step_array_add)(td_kernel_ctx *c, const td_tensor *x,
+                                        const td_tensor *y, td_tensor *z);
+/* Puts a share of `t`, as the kernel sees it. `add` (NULL: the host's) adds what
+ * comes to an element of an array of sums. */
 td_status *td_step_array_write(td_kernel_ctx *c, td_step_array *a, int64_t i,
-                               const td_tensor *t) TD_MUST_USE;
+                               const td_tensor *t,
+                               td_step_array_add add) TD_MUST_USE;
 /* Element i, as the kernel sees it; the caller's. Never written: TD_INVALID,
  * and the shape that zeros for it have. */
 td_status *td_step_array_read(td_kernel_ctx *c, td_step_array *a, int64_t i,

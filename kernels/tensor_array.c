@@ -11,6 +11,8 @@
 #include "kernels/cost.h"
 #include "kernels/operand.h"
 #include "kernels/step_array.h"
+#include "kernels/strided_copy.h"
+#include "kernels/tensor_array.h"
 
 /* ---- making -------------------------------------------------------------- */
 
@@ -21,7 +23,18 @@ static td_status *out_handle(td_kernel_ctx *c, td_step_array *a) {
   return NULL;
 }
 
-static td_status *make_run(td_kernel_ctx *c) {
+/* A plain output of zeros, in the memory of the kernel's device. */
+static td_status *zero(const td_kernel_ctx *c, td_tensor *y) {
+  static const _Alignas(16) char none[16];
+  td_strided_copy m;
+  int64_t n = td_tensor_count(y);
+  if (n == 0) return NULL;
+  td_strided_copy_init(&m);
+  td_strided_copy_loop(&m, n, 0, 1);
+  return td_strided_copy_spread(c, &m, td_dtype_size(y->dtype), none, y->data);
+}
+
+td_status *td_arrays_make(td_kernel_ctx *c) {
   const td_node *n = td_ctx_node(c);
   const char *name = td_node_string(n, "tensor_array_name");
   td_shape scalar = td_shape_scalar();
@@ -37,7 +50,7 @@ static td_status *make_run(td_kernel_ctx *c) {
       .identical = td_node_bool(n, "identical_element_shapes")};
   TD_TRY(td_operand_scalar(td_in(c, 0), "size", &size));
   TD_TRY(td_out(c, 1, &scalar, &flow));
-  *(float *)flow->data = 0;
+  TD_TRY(zero(c, flow));
   TD_TRY(td_step_array_new(&spec, size, &a));
   return out_handle(c, a);
 }
@@ -84,19 +97,29 @@ static td_status *close_run(td_kernel_ctx *c) {
 
 /* ---- one element --------------------------------------------------------- */
 
-static td_status *write_run(td_kernel_ctx *c) {
+td_status *td_arrays_write(td_kernel_ctx *c, td_step_array_add add) {
   const td_tensor *t = td_in(c, 2);
   td_step_array *a = NULL;
   int64_t i = 0;
   TD_TRY(td_step_array_find(c, t->dtype, &a));
   TD_TRY(td_operand_scalar(td_in(c, 1), "index", &i));
-  TD_TRY(td_step_array_write(c, a, i, t));
+  TD_TRY(td_step_array_write(c, a, i, t, add));
   td_out_pass(c, 0, 3);
   return NULL;
 }
 
+static td_status *write_run(td_kernel_ctx *c) {
+  return td_arrays_write(c, NULL);
+}
+
 static td_status *out_zeros(td_kernel_ctx *c, const td_shape *shape) {
   td_array y;
+  if (td_dtype_is_plain(td_ctx_node(c)->out[0].dtype)) {
+    td_tensor *t;
+    TD_TRY(td_array_count(shape, NULL));
+    TD_TRY(td_out(c, 0, shape, &t));
+    return zero(c, t);
+  }
   TD_TRY(td_array_out(c, 0, shape, &y));
   int64_t count = td_shape_count(shape);
   if (count) memset(y.at, 0, (size_t)count * y.size);
@@ -105,7 +128,7 @@ static td_status *out_zeros(td_kernel_ctx *c, const td_shape *shape) {
   return s;
 }
 
-static td_status *read_run(td_kernel_ctx *c) {
+td_status *td_arrays_read(td_kernel_ctx *c) {
   td_step_array *a = NULL;
   td_tensor t = {.dtype = TD_INVALID};
   int64_t i = 0;
@@ -222,7 +245,7 @@ static const td_op_def ops[] = {
 };
 
 static const td_kernel_def kernels[] = {
-    {.op = "TensorArrayV3", .device = "CPU", .run = make_run},
+    {.op = "TensorArrayV3", .device = "CPU", .run = td_arrays_make},
     {.op = "TensorArrayGradV3",
      .device = "CPU",
      .run = grad_run,
@@ -232,7 +255,7 @@ static const td_kernel_def kernels[] = {
      .run = grad_shape_run,
      .flags = TD_KERNEL_INLINE},
     {.op = "TensorArrayWriteV3", .device = "CPU", .run = write_run},
-    {.op = "TensorArrayReadV3", .device = "CPU", .run = read_run},
+    {.op = "TensorArrayReadV3", .device = "CPU", .run = td_arrays_read},
     {.op = "TensorArraySizeV3",
      .device = "CPU",
      .run = size_run,

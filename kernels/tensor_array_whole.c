@@ -8,6 +8,7 @@
 #include "kernels/cost.h"
 #include "kernels/parts.h"
 #include "kernels/step_array.h"
+#include "kernels/tensor_array.h"
 
 /* ---- reading ------------------------------------------------------------- */
 
@@ -24,7 +25,7 @@ static td_status *read_parts(td_kernel_ctx *c, td_step_array *a,
   return NULL;
 }
 
-static td_status *gather_run(td_kernel_ctx *c) {
+td_status *td_arrays_gather(td_kernel_ctx *c) {
   const td_tensor *index = td_in(c, 1);
   const td_node *n = td_ctx_node(c);
   const td_shape *said = td_attr_as_shape(td_node_attr(n, "element_shape"));
@@ -45,7 +46,7 @@ static td_status *gather_run(td_kernel_ctx *c) {
 
 /* ---- concat -------------------------------------------------------------- */
 
-static td_status *concat_run(td_kernel_ctx *c) {
+td_status *td_arrays_concat(td_kernel_ctx *c) {
   const td_node *n = td_ctx_node(c);
   const td_shape *said =
       td_attr_as_shape(td_node_attr(n, "element_shape_except0"));
@@ -73,16 +74,17 @@ static td_status *concat_run(td_kernel_ctx *c) {
 /* Puts rows [begin, begin + n) of `t`; n < 0: row `begin`, without its first
  * dimension. */
 static td_status *write_rows(td_kernel_ctx *c, td_step_array *a, int64_t i,
-                             const td_tensor *t, int64_t begin, int64_t n) {
+                             const td_tensor *t, int64_t begin, int64_t n,
+                             td_step_array_add add) {
   td_tensor rows;
   TD_TRY(n < 0 ? td_parts_row(t, begin, &rows)
                : td_tensor_rows(t, begin, n, &rows));
-  td_status *s = td_step_array_write(c, a, i, &rows);
+  td_status *s = td_step_array_write(c, a, i, &rows, add);
   td_tensor_release(&rows);
   return s;
 }
 
-static td_status *scatter_run(td_kernel_ctx *c) {
+td_status *td_arrays_scatter(td_kernel_ctx *c, td_step_array_add add) {
   const td_tensor *index = td_in(c, 1), *value = td_in(c, 2);
   td_shape_text x, y;
   td_step_array *a = NULL;
@@ -95,9 +97,14 @@ static td_status *scatter_run(td_kernel_ctx *c) {
                     td_shape_str(&value->shape, &y));
   TD_TRY(td_step_array_find(c, value->dtype, &a));
   for (int64_t i = 0; i < index->shape.dim[0]; i++)
-    TD_TRY(write_rows(c, a, ((const int32_t *)index->data)[i], value, i, -1));
+    TD_TRY(
+        write_rows(c, a, ((const int32_t *)index->data)[i], value, i, -1, add));
   td_out_pass(c, 0, 3);
   return NULL;
+}
+
+static td_status *scatter_run(td_kernel_ctx *c) {
+  return td_arrays_scatter(c, NULL);
 }
 
 static td_status *check_lengths(const td_tensor *value,
@@ -120,7 +127,7 @@ static td_status *check_lengths(const td_tensor *value,
                   (long long)value->shape.dim[0]);
 }
 
-static td_status *split_run(td_kernel_ctx *c) {
+td_status *td_arrays_split(td_kernel_ctx *c, td_step_array_add add) {
   const td_tensor *value = td_in(c, 1), *lengths = td_in(c, 2);
   td_step_array *a = NULL;
   int64_t at = 0;
@@ -129,11 +136,15 @@ static td_status *split_run(td_kernel_ctx *c) {
   TD_TRY(td_step_array_fit(a, lengths->shape.dim[0]));
   for (int64_t i = 0; i < lengths->shape.dim[0]; i++) {
     int64_t n = td_tensor_get_i(lengths, i);
-    TD_TRY(write_rows(c, a, i, value, at, n));
+    TD_TRY(write_rows(c, a, i, value, at, n, add));
     at += n;
   }
   td_out_pass(c, 0, 3);
   return NULL;
+}
+
+static td_status *split_run(td_kernel_ctx *c) {
+  return td_arrays_split(c, NULL);
 }
 
 /* ---- shapes -------------------------------------------------------------- */
@@ -228,9 +239,9 @@ static const td_op_def ops[] = {
 };
 
 static const td_kernel_def kernels[] = {
-    {.op = "TensorArrayGatherV3", .device = "CPU", .run = gather_run},
+    {.op = "TensorArrayGatherV3", .device = "CPU", .run = td_arrays_gather},
     {.op = "TensorArrayScatterV3", .device = "CPU", .run = scatter_run},
-    {.op = "TensorArrayConcatV3", .device = "CPU", .run = concat_run},
+    {.op = "TensorArrayConcatV3", .device = "CPU", .run = td_arrays_concat},
     {.op = "TensorArraySplitV3", .device = "CPU", .run = split_run},
     {0},
 };

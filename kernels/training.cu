@@ -67,28 +67,36 @@ template <class F, class S> __global__ void all(int64_t n, operands<S> o) {
   TD_EACH(i, n) update<F>(o, s, i, i);
 }
 
-template <class F, class S, class I>
-__global__ void some(const I *indices, int64_t n, int64_t rows, int64_t each,
-                     operands<S> o, td_cuda_report told) {
-  typename td_num<S>::in s[TD_TRAINING_SCALARS];
-  load(o, s);
-  td_rows_each(indices, n, rows, each, told,
-               [&](int64_t k, int64_t row, int64_t j) {
-                 update<F>(o, s, row * each + j, k * each + j);
-               });
-}
+/* Rows of the variables, by those of the gradient. */
+template <class F, class S> struct some {
+  typedef typename td_num<S>::in in;
+  operands<S> o;
+  int64_t each;
+
+  struct loaded {
+    operands<S> o;
+    int64_t each;
+    in s[TD_TRAINING_SCALARS];
+    __device__ void operator()(int64_t k, int64_t row, int64_t j) const {
+      update<F>(o, s, row * each + j, k * each + j);
+    }
+  };
+  __device__ loaded ready() const {
+    loaded l = {o, each, {}};
+    load(o, l.s);
+    return l;
+  }
+};
 
 /* ---- launches ------------------------------------------------------------ */
 
-template <class F, class S, class I>
+template <class F, class S>
 td_status *launch_rows(td_kernel_ctx *c, const td_training_run *r,
                        const operands<S> &o) {
-  int64_t n = td_tensor_count(r->indices);
   int64_t each = td_shape_span(&r->shape, 1, r->shape.rank);
-  if (n == 0 || each == 0) return nullptr;
-  return TD_LAUNCH(c, (some<F, S, I>), td_rows_grid(c, n), TD_CUDA_BLOCK, 0,
-                   td_cuda_at<const I>(r->indices), n, r->shape.dim[0], each, o,
-                   td_cuda_report_of(c, TD_ROWS_TEXT));
+  return td_cuda_each_row(c, r->indices, r->shape.dim[0], each,
+                          td_cuda_report_of(c, TD_ROWS_TEXT),
+                          some<F, S>{o, each});
 }
 
 template <class F, class S>
@@ -100,9 +108,7 @@ td_status *launch(td_kernel_ctx *c, const td_training_run *r) {
     o.scalar[k] = static_cast<const S *>(r->scalar[k]);
   o.grad = static_cast<const S *>(r->grad);
   o.option = r->option;
-  if (r->indices && r->indices->dtype == TD_INT32)
-    return launch_rows<F, S, int32_t>(c, r, o);
-  if (r->indices) return launch_rows<F, S, int64_t>(c, r, o);
+  if (r->indices) return launch_rows<F, S>(c, r, o);
   if (n == 0) return nullptr;
   return TD_LAUNCH(c, (all<F, S>), td_cuda_grid(c, n), TD_CUDA_BLOCK, 0, n, o);
 }

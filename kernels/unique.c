@@ -10,6 +10,7 @@
 #include "kernels/array.h"
 #include "kernels/cost.h"
 #include "kernels/operand.h"
+#include "kernels/unique.h"
 
 #include <string.h>
 
@@ -227,17 +228,11 @@ static td_status *unique_along(td_kernel_ctx *c, int axis) {
   td_shape shape = td_shape_vector(x->shape.dim[axis]);
   table t;
   td_tensor *y;
-  TD_TRY(check_dtype(x->dtype));
   TD_TRY(td_out(c, 1, &shape, &y)); /* refuses more than the limit */
   TD_TRY(open_table(x, axis, &t));
   td_status *s = unique_fill(c, &t, axis, y);
   close_table(&t);
   return s;
-}
-
-static td_status *unique_run(td_kernel_ctx *c) {
-  TD_TRY(check_vector(td_in(c, 0), "x"));
-  return unique_along(c, 0);
 }
 
 /* ---- along an axis ------------------------------------------------------- */
@@ -273,15 +268,25 @@ static td_status *axis_infer(td_infer *c) {
   return NULL;
 }
 
-static td_status *axis_run(td_kernel_ctx *c) {
+/* Input 1, where there is one. */
+static td_status *asked_axis(const td_kernel_ctx *c, int *axis) {
   const td_tensor *x = td_in(c, 0);
-  td_small v;
-  int axis;
-  TD_TRY(td_operand_ints(td_in(c, 1), "axis", &v));
+  td_small v = {.rank = 1};
+  if (c->n_in > 1) TD_TRY(td_operand_ints(td_in(c, 1), "axis", &v));
   if (v.rank != 1)
     return td_error(TD_INVALID_ARGUMENT, "axis must be a vector");
   if (v.count == 0) TD_TRY(check_vector(x, "x"));
-  TD_TRY(read_axis(&v, x->shape.rank, &axis));
+  return read_axis(&v, x->shape.rank, axis);
+}
+
+td_status *td_unique_axis(td_kernel_ctx *c, int *axis) {
+  TD_TRY(asked_axis(c, axis));
+  return check_dtype(td_in(c, 0)->dtype);
+}
+
+static td_status *unique_run(td_kernel_ctx *c) {
+  int axis;
+  TD_TRY(td_unique_axis(c, &axis));
   return unique_along(c, axis);
 }
 
@@ -322,11 +327,15 @@ static td_status *diff_fill(td_kernel_ctx *c, table *known) {
   return s;
 }
 
-static td_status *diff_run(td_kernel_ctx *c) {
-  table known;
+td_status *td_list_diff_check(td_kernel_ctx *c) {
   TD_TRY(check_vector(td_in(c, 0), "x"));
   TD_TRY(check_vector(td_in(c, 1), "y"));
-  TD_TRY(check_dtype(td_in(c, 0)->dtype));
+  return check_dtype(td_in(c, 0)->dtype);
+}
+
+static td_status *diff_run(td_kernel_ctx *c) {
+  table known;
+  TD_TRY(td_list_diff_check(c));
   TD_TRY(open_table(td_in(c, 1), 0, &known));
   td_status *s = diff_fill(c, &known);
   close_table(&known);
@@ -386,8 +395,8 @@ static const td_op_def ops[] = {
 static const td_kernel_def kernels[] = {
     {.op = "Unique", .device = "CPU", .run = unique_run},
     {.op = "UniqueWithCounts", .device = "CPU", .run = unique_run},
-    {.op = "UniqueV2", .device = "CPU", .run = axis_run},
-    {.op = "UniqueWithCountsV2", .device = "CPU", .run = axis_run},
+    {.op = "UniqueV2", .device = "CPU", .run = unique_run},
+    {.op = "UniqueWithCountsV2", .device = "CPU", .run = unique_run},
     {.op = "ListDiff", .device = "CPU", .run = diff_run},
     {0},
 };

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/cuda/element.cuh"
 #include "kernels/cuda/row_reduce.cuh"
-#include "kernels/cuda/sort.cuh"
+#include "kernels/cuda/scan.cuh"
 #include "kernels/cuda/types.cuh"
 #include "kernels/row_plans.h"
 
@@ -105,60 +105,37 @@ void where_start(td_kernel_ctx *c) {
 
 /* ---- DynamicPartition ---------------------------------------------------- */
 
-/* Rows of no partition are sorted behind all others. */
-__global__ void part_keys(int64_t n, int64_t parts, const int32_t *part,
-                          uint64_t *keys, int64_t *items,
-                          td_cuda_report report) {
+/* Rows of no partition are left out. */
+__global__ void part_of(int64_t n, int64_t parts, const int32_t *part,
+                        int64_t *to, td_cuda_report report) {
   TD_EACH(i, n) {
     bool good = part[i] >= 0 && part[i] < parts;
     if (!good) td_cuda_tell(report, part[i], parts);
-    keys[i] = (uint64_t)(good ? part[i] : parts);
-    items[i] = i;
+    to[i] = good ? part[i] : -1;
   }
 }
 
-/* begin[p]: the first of n sorted keys that is not below p. */
-__global__ void find_parts(int64_t parts, int64_t n, const uint64_t *keys,
-                           int64_t *begin) {
-  TD_EACH(p, parts) {
-    int64_t low = 0, high = n;
-    while (low < high) {
-      int64_t half = low + (high - low) / 2;
-      if (keys[half] < (uint64_t)p)
-        low = half + 1;
-      else
-        high = half;
-    }
-    begin[p] = low;
-  }
-}
-
-td_status *sort_parts(td_kernel_ctx *c, td_cuda_halves *h,
-                      td_cuda_sorting *by) {
+/* Tells where each part begins; keeps the rows in their order. */
+td_status *sort_parts(td_kernel_ctx *c, td_cuda_halves *h, td_tensor *to) {
   int64_t n = td_tensor_count(td_in(c, 1)), parts = c->n_out;
   td_cuda_report report = td_cuda_report_of(
       c, "an element of partitions is %lld, which is not in [0, %lld)");
-  TD_TRY(td_cuda_sort_new(c, n, td_cuda_bits((uint64_t)parts), by));
-  if (n > 0)
-    TD_TRY(TD_LAUNCH(c, part_keys, td_cuda_grid(c, n), TD_CUDA_BLOCK, 0, n,
-                     parts, td_cuda_at<const int32_t>(td_in(c, 1)), by->keys,
-                     by->items, report));
-  TD_TRY(td_cuda_sort(c, by));
   h->n = parts + 1;
-  TD_TRY(list_of(c, h->n, &h->told));
-  TD_TRY(TD_LAUNCH(c, find_parts, td_cuda_grid(c, h->n), TD_CUDA_BLOCK, 0, h->n,
-                   n, by->keys, td_cuda_at<int64_t>(&h->told)));
-  int now = by->items == td_cuda_at<int64_t>(&by->held[1][1]);
-  td_tensor_retain(&by->held[now][1], &h->held[0]);
-  return nullptr;
+  TD_TRY(list_of(c, n, to));
+  if (n > 0)
+    TD_TRY(TD_LAUNCH(c, part_of, td_cuda_grid(c, n), TD_CUDA_BLOCK, 0, n, parts,
+                     td_cuda_at<const int32_t>(td_in(c, 1)),
+                     td_cuda_at<int64_t>(to), report));
+  return td_cuda_row_order(c, n, td_cuda_at<const int64_t>(to), parts,
+                           &h->held[0], &h->told);
 }
 
 td_status *partition_first(td_kernel_ctx *c, td_cuda_halves *h) {
   td_shape shape;
-  td_cuda_sorting by = {};
+  td_tensor to = {};
   TD_TRY(td_dynamic_partition_shape(c, &shape));
-  td_status *s = sort_parts(c, h, &by);
-  td_cuda_sort_drop(&by);
+  td_status *s = sort_parts(c, h, &to);
+  td_tensor_release(&to);
   return s;
 }
 
@@ -236,7 +213,7 @@ template <class I> struct by_id {
 };
 
 td_status *segment(td_kernel_ctx *c, td_cuda_halves *h, td_row_reduce_op op,
-                   bool mean) {
+                   td_row_divisor over) {
   const td_tensor *ids = td_in(c, 1);
   td_segments_plan p;
   td_row_reduce f = {};
@@ -254,24 +231,24 @@ td_status *segment(td_kernel_ctx *c, td_cuda_halves *h, td_row_reduce_op op,
   f.zero = true;
   if (ids->dtype == TD_INT32)
     return td_cuda_reduce_by(
-        c, 0, by_id<int32_t>{n, td_cuda_at<const int32_t>(ids)}, f, mean,
+        c, 0, by_id<int32_t>{n, td_cuda_at<const int32_t>(ids)}, f, over,
         &p.out);
   return td_cuda_reduce_by(
-      c, 0, by_id<int64_t>{n, td_cuda_at<const int64_t>(ids)}, f, mean, &p.out);
+      c, 0, by_id<int64_t>{n, td_cuda_at<const int64_t>(ids)}, f, over, &p.out);
 }
 
-#define SEGMENT(name, op, mean)                                                \
+#define SEGMENT(name, op, over)                                                \
   td_status *name##_second(td_kernel_ctx *c, td_cuda_halves *h) {              \
-    return segment(c, h, op, mean);                                            \
+    return segment(c, h, op, over);                                            \
   }                                                                            \
   void name##_start(td_kernel_ctx *c) {                                        \
     td_cuda_in_halves(c, segment_first, name##_second);                        \
   }
-SEGMENT(sum, TD_ROW_REDUCE_SUM, false)
-SEGMENT(mean, TD_ROW_REDUCE_SUM, true)
-SEGMENT(prod, TD_ROW_REDUCE_PROD, false)
-SEGMENT(max, TD_ROW_REDUCE_MAX, false)
-SEGMENT(min, TD_ROW_REDUCE_MIN, false)
+SEGMENT(sum, TD_ROW_REDUCE_SUM, TD_ROW_BY_ONE)
+SEGMENT(mean, TD_ROW_REDUCE_SUM, TD_ROW_BY_COUNT)
+SEGMENT(prod, TD_ROW_REDUCE_PROD, TD_ROW_BY_ONE)
+SEGMENT(max, TD_ROW_REDUCE_MAX, TD_ROW_BY_ONE)
+SEGMENT(min, TD_ROW_REDUCE_MIN, TD_ROW_BY_ONE)
 
 /* ---- tables -------------------------------------------------------------- */
 

@@ -8,12 +8,27 @@
 #include "kernels/cuda/rows.cuh"
 #include "kernels/row_reduce.h"
 
-/* td_row_reduce_run with f->to, of f->n numbers, in the card's memory; f->from,
- * by and over are not looked at. `mean`: each row of the result is divided by
- * how many went there. */
+/* What each row of the result is divided by at the end: how many went there, or
+ * the square root of that. */
+typedef enum td_row_divisor {
+  TD_ROW_BY_ONE,
+  TD_ROW_BY_COUNT,
+  TD_ROW_BY_ROOT
+} td_row_divisor;
+
+/* td_row_reduce_run with f->to, from and by, of f->n numbers, in the card's
+ * memory; f->over is not looked at. */
 extern "C" td_status *td_cuda_row_reduce(td_kernel_ctx *c, int in,
-                                         const td_row_reduce *f, bool mean,
+                                         const td_row_reduce *f,
+                                         td_row_divisor over,
                                          const td_shape *shape) TD_MUST_USE;
+/* (*begin)[row] .. [row + 1]: where those of f->n numbers f->to, sorted, that
+ * are `row` stand; items: which they are. The caller owns both, also when it
+ * failed. */
+extern "C" td_status *td_cuda_row_order(td_kernel_ctx *c, int64_t n,
+                                        const int64_t *to, int64_t rows,
+                                        td_tensor *items,
+                                        td_tensor *begin) TD_MUST_USE;
 
 namespace {
 
@@ -24,7 +39,7 @@ template <class F> __global__ void td_rows_list(int64_t n, F row, int64_t *to) {
 /* The same of rows that a function names, as in rows.cuh; -1: left out. */
 template <class F>
 td_status *td_cuda_reduce_by(td_kernel_ctx *c, int in, F row, td_row_reduce f,
-                             bool mean, const td_shape *shape) {
+                             td_row_divisor over, const td_shape *shape) {
   td_shape all = td_shape_vector(f.n);
   td_tensor list;
   TD_TRY(td_temp(c, TD_INT64, &all, &list));
@@ -34,7 +49,7 @@ td_status *td_cuda_reduce_by(td_kernel_ctx *c, int in, F row, td_row_reduce f,
   if (f.n > 0)
     s = TD_LAUNCH(c, (td_rows_list<F>), td_cuda_grid(c, f.n), TD_CUDA_BLOCK, 0,
                   f.n, row, to);
-  if (td_ok(s)) s = td_cuda_row_reduce(c, in, &f, mean, shape);
+  if (td_ok(s)) s = td_cuda_row_reduce(c, in, &f, over, shape);
   td_tensor_release(&list);
   return s;
 }

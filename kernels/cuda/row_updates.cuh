@@ -19,6 +19,7 @@ namespace {
 TD_ROWS_OPERATION(sum, x + y)
 TD_ROWS_OPERATION(difference, x - y)
 TD_ROWS_OPERATION(product, x *y)
+TD_ROWS_OPERATION(quotient, td_num_div(x, y))
 TD_ROWS_OPERATION(smaller, td_num_min(x, y))
 TD_ROWS_OPERATION(larger, td_num_max(x, y))
 TD_ROWS_OPERATION(new, y)
@@ -31,30 +32,25 @@ struct td_row_updates {
   td_cuda_report told;
 };
 
-template <class F, class S, class I>
-__global__ void td_row_update(const I *indices, int64_t n, td_row_updates u) {
-  S *x = static_cast<S *>(u.x);
-  const S *updates = static_cast<const S *>(u.updates);
-  td_rows_each(indices, n, u.rows, u.each, u.told,
-               [&](int64_t k, int64_t row, int64_t j) {
-                 S *to = x + row * u.each + j;
-                 S by = updates[u.step ? k * u.step + j : 0];
-                 *to = td_num<S>::store(
-                     F::of(td_num<S>::load(*to), td_num<S>::load(by)));
-               });
-}
+template <class F, class S> struct td_row_update {
+  S *x;
+  const S *updates;
+  int64_t each, step;
+
+  __device__ td_row_update ready() const { return *this; }
+  __device__ void operator()(int64_t k, int64_t row, int64_t j) const {
+    S *to = x + row * each + j;
+    S by = updates[step ? k * step + j : 0];
+    *to = td_num<S>::store(F::of(td_num<S>::load(*to), td_num<S>::load(by)));
+  }
+};
 
 template <class F, class S>
 td_status *td_row_updates_of(td_kernel_ctx *c, const td_tensor *indices,
                              const td_row_updates &u) {
-  int64_t n = td_tensor_count(indices);
-  if (n == 0 || u.each == 0) return nullptr;
-  if (indices->dtype == TD_INT32)
-    return TD_LAUNCH(c, (td_row_update<F, S, int32_t>), td_rows_grid(c, n),
-                     TD_CUDA_BLOCK, 0, td_cuda_at<const int32_t>(indices), n,
-                     u);
-  return TD_LAUNCH(c, (td_row_update<F, S, int64_t>), td_rows_grid(c, n),
-                   TD_CUDA_BLOCK, 0, td_cuda_at<const int64_t>(indices), n, u);
+  td_row_update<F, S> f = {static_cast<S *>(u.x),
+                           static_cast<const S *>(u.updates), u.each, u.step};
+  return td_cuda_each_row(c, indices, u.rows, u.each, u.told, f);
 }
 
 #define TD_ROWS_CASE(kind, F)                                                  \

@@ -11,6 +11,17 @@
 #include "engine/base/map.h"
 #include "tests/device.h"
 
+#define TEXT "texts are in the host's memory"
+#define CODED "files of pictures and sounds are read and written by the host"
+#define SAMPLES "draws until enough are unique, one after the other"
+#define SEARCH "each step of the search follows from the one before it"
+#define SHUFFLES "a fixed order of exchanges, one after the other"
+#define REJECTS "not written: a number takes as many draws as it takes"
+#define SPECTRUM "not written: no transform for cards, no door to cuFFT"
+#define MATRICES "not written: decompositions wait for a door to cuSOLVER"
+#define COUNTER "the host must know whether the limit is reached"
+#define UNWRITTEN "not written"
+
 static const struct {
   const char *op, *why;
 } absent[] = {

@@ -45,7 +45,7 @@ static td_tensor pair(double x, double y) {
 }
 
 static td_status *put(bench *b, td_step_array *a, int64_t i, td_tensor t) {
-  td_status *s = td_step_array_write(&b->ctx, a, i, &t);
+  td_status *s = td_step_array_write(&b->ctx, a, i, &t, NULL);
   td_tensor_release(&t);
   return s;
 }
@@ -153,7 +153,7 @@ static void test_twin(void **state) {
   OK(td_step_array_twin(a, "h", &none, &other));
   assert_ptr_equal(t, same);
   assert_ptr_not_equal(t, other);
-  OK(td_step_array_write(&b.ctx, t, 1, &first));
+  OK(td_step_array_write(&b.ctx, t, 1, &first, NULL));
   OK(put(&b, t, 1, pair(10, 20)));
   OK(put(&b, t, 1, pair(100, 200)));
   assert_true(td_tensor_get_f(&first, 0) == 1);
