@@ -234,6 +234,20 @@ $(B)/cuda-fake/libtide_cuda.so: $(CUDA_C_OBJ) $(FAKE_OBJ) \
 	  -Wl,-rpath,'$$ORIGIN/..' $(LDFLAGS_ALL)
 cuda-fake: $(B)/cuda-fake/libtide_cuda.so
 
+# On a machine with a GPU: the whole list, and what its models take beside other
+# systems. Where none is, `make gpu-tree` makes the folder that is brought to one.
+# Each can be tried with GPU_PLUGIN=build/cuda-fake/libtide_cuda.so GPU_FLAGS=--brief.
+GPU_PLUGIN ?= $(B)/libtide_cuda.so
+GPU_FLAGS ?=
+GPU_PROGRAMS := $(addprefix $(B)/tests/,rows/rows $(addprefix engine/run/,random_graphs session stops))
+gpu: all $(GPU_PLUGIN) $(GPU_PROGRAMS)
+	tests/cuda/gpu.py --build $(B) --library $(GPU_PLUGIN) $(GPU_FLAGS)
+gpu-tree: all $(GPU_PLUGIN) $(GPU_PROGRAMS)
+	tests/cuda/gpu_tree.py $(B) $(GPU_PLUGIN) $(B)/gpu-tree
+bench-gpu: all $(GPU_PLUGIN)
+	tests/bench/gpu.py --build $(B) --library $(GPU_PLUGIN) $(GPU_FLAGS)
+.PHONY: gpu gpu-tree bench-gpu
+
 # ---- tests -----------------------------------------------------------------
 
 # C tests mirror the tree: tests/engine/base/map.c -> $(B)/tests/engine/base/map
