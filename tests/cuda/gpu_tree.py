@@ -68,6 +68,9 @@ def copy_programs(build, plugin, folder):
 def copy_libraries(sources, folder):
     beside = os.path.join(folder, "build/lib")
     os.makedirs(beside)
+    for name in os.listdir(os.path.join(folder, "build")):
+        if name.startswith("libtide.so."):  # for a plugin of another folder
+            os.symlink(os.path.join("..", name), os.path.join(beside, name))
     for source in sources:
         for name, path in re.findall(r"(\S+) => (/\S+)", output("ldd", source)):
             if not OWN.match(name) and "libtide" not in name:
