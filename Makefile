@@ -234,8 +234,8 @@ $(B)/cuda-fake/libtide_cuda.so: $(CUDA_C_OBJ) $(FAKE_OBJ) \
 	  -Wl,-rpath,'$$ORIGIN/..' $(LDFLAGS_ALL)
 cuda-fake: $(B)/cuda-fake/libtide_cuda.so
 
-# On a machine with a GPU: the whole list, and what its models take beside other
-# systems. Where none is, `make gpu-tree` makes the folder that is brought to one.
+# On a machine with a GPU: the whole list, and what models take there beside
+# PyTorch. Where none is, `make gpu-tree` makes the folder that is brought to one.
 # Each can be tried with GPU_PLUGIN=build/cuda-fake/libtide_cuda.so GPU_FLAGS=--brief.
 GPU_PLUGIN ?= $(B)/libtide_cuda.so
 GPU_FLAGS ?=

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Models and kernels on a card, beside PyTorch and JAX, in one command.
+"""Models and kernels on a card, beside PyTorch, in one command.
 
     make bench-gpu
 
@@ -22,12 +22,11 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-# What a step takes at best, and the ratio that is wanted to the best peer.
+# The ratio that is wanted to the best peer.
 ROWS = {"alexnet": 1.0, "overfeat": 1.0, "vgg_a": 1.0, "googlenet": 1.0, "inception_v3": 1.0,
         "resnet50": 1.0, "lstm_650": 1.0, "lstm_1500": 1.0, "transformer": 1.1,
         "matmul_bf16": 1.1, "tiny_kernels": 0.5, "elementwise": 1.0, "sparse": 1.0}
-PEERS = {"eager": "gpu_torch.py", "compiled": "gpu_torch.py", "jax": "gpu_jax.py"}
-NEEDS = {"eager": "torch", "compiled": "torch", "jax": "jax"}
+PEERS = {"eager": "gpu_torch.py", "compiled": "gpu_torch.py"}
 
 
 class Contestant:
@@ -60,8 +59,7 @@ def commands(row, args, env):
                    *small], env
     for name in args.peers:
         # Ours has libraries of its own beside it; a peer has the machine's.
-        yield name, [args.python, os.path.join(HERE, PEERS[name]), row, name, *small], dict(
-            os.environ, XLA_PYTHON_CLIENT_PREALLOCATE="false")
+        yield name, [args.python, os.path.join(HERE, PEERS[name]), row, name, *small], os.environ
 
 
 def measure(row, args, env, log):
@@ -90,8 +88,8 @@ def measure(row, args, env, log):
             if c.times and c.name not in why}, why
 
 
-def installed(python, name):
-    return subprocess.run([python, "-c", f"import {NEEDS[name]}"], check=False,
+def installed(python):
+    return subprocess.run([python, "-c", "import torch"], check=False,
                           stderr=subprocess.DEVNULL).returncode == 0
 
 
@@ -127,11 +125,11 @@ def main():
     env.setdefault("TIDE_CUDA_LIBS", ":".join(sorted(
         {os.path.dirname(f) for path in sys.path
          for f in glob.glob(os.path.join(path, "nvidia/*/lib/*.so*"))})))
-    args.peers = [n for n in PEERS if installed(args.python, n)]
+    args.peers = list(PEERS) if installed(args.python) else []
     wanted, end, found = args.rows.split() or list(ROWS), time.time() + args.seconds, []
     if unknown := [row for row in wanted if row not in ROWS]:
         p.error(f"no row {unknown[0]}; there are {' '.join(ROWS)}")
-    print("beside", ", ".join(args.peers) or "nobody: neither torch nor jax is installed")
+    print("beside", ", ".join(args.peers) or "nobody: torch is not installed")
     os.makedirs(args.out, exist_ok=True)
     failed = 0
     with open(os.path.join(args.out, "bench-gpu.log"), "w", encoding="utf-8") as log:
