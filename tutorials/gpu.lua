@@ -1,7 +1,7 @@
---- gpu.lua - where a step runs: on a card if there is one, and how to say where.
+--- gpu.lua - where a step runs: on a card if there is one, and who decides.
 --
 -- Nothing changes in a program: nodes go to the first card that has kernels for
--- them, all others stay on the processor, and what must cross is copied. Without
+-- them, others stay on the processor, and what must cross is copied. Without
 -- a card the same program runs on the processor; `tide doctor` says why.
 --
 --   tide tutorials/gpu.lua --size 4096

@@ -1,7 +1,7 @@
 -- gpu.lua - Tide's side of the benchmarks on a card: gpu.lua ROW [--small].
 --
--- As ours.lua answers, so does this: "ready", then for each line the seconds that
--- one unit took. A step's losses are fetched: it is over when it says so. Small
+-- It answers as ours.lua does: "ready", then for each line the seconds that one
+-- unit took. A step's losses are fetched: it is over when it says so. Small
 -- is for a machine without a card; figures of it mean nothing.
 -- SPDX-License-Identifier: Apache-2.0
 
@@ -130,7 +130,7 @@ function rows.sparse()
   return training(td.gather(table, at):square():sum())
 end
 
--- ---- answers -------------------------------------------------------------------
+-- ---- answers --------------------------------------------------------------
 
 local library = os.getenv "TIDE_LIBRARY"
 if library then td.load_library(library) end
@@ -148,7 +148,7 @@ for _ = 1, size(5, 1) do work() end
 print "ready"
 io.stdout:flush()
 for _ in io.lines() do
-  local times, took = 1, 0.0
+  local times, took = 1
   repeat -- at least 50 ms
     local start = core.clock()
     for _ = 1, times do work() end

@@ -26,7 +26,8 @@ local function images(n, pixels, depth)
 end
 
 local function classes(n, most)
-  return td.value.random_uniform({n}, {maxval = most, dtype = "int64", seed = 4})
+  return td.value.random_uniform({n}, {maxval = most, dtype = "int64",
+                                       seed = 4})
 end
 
 local function cross_entropy(logits, labels)
@@ -67,7 +68,8 @@ function rows.normalized_and_dropped()
   return of_images(size(5, 64), size(8, 32), 3, function(x)
     x = td.layers.conv2d(x, size(6, 64), 3, {strides = 2, padding = "same"})
     x = td.relu(td.layers.batch_normalization(x, {training = true}))
-    x = td.layers.dropout(td.layers.flatten(x), 0.5, {training = true, seed = 5})
+    x = td.layers.dropout(td.layers.flatten(x), 0.5, {training = true,
+                                                      seed = 5})
     return td.layers.dense(x, 10)
   end)
 end
@@ -124,7 +126,9 @@ function rows.while_loop()
   local w = td.get_variable("w", {size(5, 300), size(5, 300)})
   local x = td.placeholder("float32", {size(4, 64), w:dim(0)})
   local _, y = td.while_loop(
-    function(i, y) return (i:less(12)):logical_and(y:square():sum():less(1e6)) end,
+    function(i, y)
+      return (i:less(12)):logical_and(y:square():sum():less(1e6))
+    end,
     function(i, y) return i + 1, td.tanh(td.matmul(y, w)) + x end,
     {td.constant(0), x})
   return y:square():mean(),
@@ -156,7 +160,7 @@ for name, pixels in pairs{alexnet = 64, overfeat = 71, vgg_a = 32,
   end
 end
 
--- ---- a training --------------------------------------------------------------
+-- ---- a training -----------------------------------------------------------
 
 -- Adam makes of rounding in a gradient near 0 a whole step.
 local optimizers = {lstm = "adam", attention = "rmsprop",
@@ -204,7 +208,8 @@ end
 local function difference(a, b, allowed)
   for i = 1, #a do
     local apart = math.abs(a[i] - b[i])
-    if a[i] ~= a[i] or not (apart <= allowed * math.max(1, math.abs(a[i]))) then
+    local most = allowed * math.max(1, math.abs(a[i]))
+    if apart ~= apart or apart > most then
       return ("the loss of step %d is %.9g, and %.9g"):format(i, a[i], b[i])
     end
   end
