@@ -272,6 +272,20 @@ $(B)/cuda-fake/lib/libcudnn.so.9: tests/cuda/libraries/cudnn.c \
 	  -l:libtide_cuda.so -Wl,-rpath,'$$ORIGIN/..' -Wl,-rpath-link,$(B)
 cuda-fake: $(B)/cuda-fake/lib/libcudnn.so.9
 
+# On a machine with a GPU: the whole list, and what models take there beside
+# PyTorch. Where none is, `make gpu-tree` makes the folder that is brought to one.
+# Each can be tried with GPU_PLUGIN=build/cuda-fake/libtide_cuda.so GPU_FLAGS=--brief.
+GPU_PLUGIN ?= $(B)/libtide_cuda.so
+GPU_FLAGS ?=
+GPU_PROGRAMS := $(addprefix $(B)/tests/,rows/rows $(addprefix engine/run/,random_graphs session stops))
+gpu: all $(GPU_PLUGIN) $(GPU_PROGRAMS)
+	tests/cuda/gpu.py --build $(B) --library $(GPU_PLUGIN) $(GPU_FLAGS)
+gpu-tree: all $(GPU_PLUGIN) $(GPU_PROGRAMS)
+	tests/cuda/gpu_tree.py $(B) $(GPU_PLUGIN) $(B)/gpu-tree
+bench-gpu: all $(GPU_PLUGIN)
+	tests/bench/gpu.py --build $(B) --library $(GPU_PLUGIN) $(GPU_FLAGS)
+.PHONY: gpu gpu-tree bench-gpu
+
 # ---- tests -----------------------------------------------------------------
 
 # C tests mirror the tree: tests/engine/base/map.c -> $(B)/tests/engine/base/map

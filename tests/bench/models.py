@@ -92,3 +92,49 @@ MODELS = {
     "inception_v3": (inception_v3(), (299, 299, 3), 8),
     "resnet50": (resnet50(), (224, 224, 3), 8),
 }
+
+
+LRN = ("lrn", 2, 2.0, 1e-4, 0.75)  # radius, bias, alpha of one channel, beta
+
+
+def full(*units):
+    steps = []
+    for n in units:
+        steps += [("dense", n, True), ("dropout", 0.5)]
+    return steps + [("dense", 1000, False)]
+
+
+def alexnet():
+    most = pool("max", 3, 2)
+    return [conv(64, 11, 4), LRN, most, conv(192, 5), LRN, most, conv(384, 3), conv(256, 3),
+            conv(256, 3), most, ("flatten",), *full(4096, 4096)]
+
+
+def overfeat():
+    most = pool("max", 2, 2)
+    return [conv(96, 11, 4, "VALID"), most, conv(256, 5, 1, "VALID"), most, conv(512, 3),
+            conv(1024, 3), conv(1024, 3), most, ("flatten",), *full(3072, 4096)]
+
+
+def googlenet():
+    most = pool("max", 3, 2, "SAME")
+
+    def module(one, less3, three, less5, five, project):
+        return ("fork", [[conv(one, 1)], [conv(less3, 1), conv(three, 3)],
+                         [conv(less5, 1), conv(five, 5)],
+                         [pool("max", 3, 1, "SAME"), conv(project, 1)]])
+
+    return [
+        conv(64, 7, 2), most, LRN, conv(64, 1), conv(192, 3), LRN, most,
+        module(64, 96, 128, 16, 32, 32), module(128, 128, 192, 32, 96, 64), most,
+        module(192, 96, 208, 16, 48, 64), module(160, 112, 224, 24, 64, 64),
+        module(128, 128, 256, 24, 64, 64), module(112, 144, 288, 32, 64, 64),
+        module(256, 160, 320, 32, 128, 128), most, module(256, 160, 320, 32, 128, 128),
+        module(384, 192, 384, 48, 128, 128), ("mean",), ("dropout", 0.4),
+        ("dense", 1000, False),
+    ]
+
+
+# Those of gpu.py, which says their sizes.
+GPU_MODELS = {"alexnet": alexnet(), "overfeat": overfeat(), "googlenet": googlenet(),
+              **{name: MODELS[name][0] for name in ("vgg_a", "inception_v3", "resnet50")}}

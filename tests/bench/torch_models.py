@@ -62,6 +62,10 @@ class Net:
                 x = self.dense(x, *given)
             elif kind in ("max", "average"):
                 x = self.pool(kind, x, *given)
+            elif kind == "lrn":
+                radius, bias, alpha, beta = given
+                n = 2 * radius + 1
+                x = F.local_response_norm(x, n, alpha * n, beta, bias)
             elif kind == "mean":
                 x = x.mean((2, 3))
             elif kind == "flatten":

@@ -44,6 +44,7 @@ local rows = {
   {"linear_regression", "formula:  float32 {3} 2.98"},
   {"kmeans", "moved 0.0000"},
   {"user_optimizer", "float32 {2} 1 1"},
+  {"gpu", "it learns"},
   {"queues", "learned from 2400 sentences"},
   {"deep_lstm_devices", "/device:CPU:3"},
   {"rnn_while", "the sand keeps no step of the moon. the moon", slow = true},
