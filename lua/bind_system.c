@@ -205,10 +205,10 @@ static int limit_memory(lua_State *L) {
   return 0;
 }
 
-static const char *const matmul_types[] = {[TD_MATMUL_FLOAT32] = "float32",
-                                           [TD_MATMUL_TF32] = "tf32",
-                                           [TD_MATMUL_BFLOAT16] = "bfloat16",
-                                           [TD_MATMUL_BFLOAT16 + 1] = NULL};
+static const char *const matmul_types[] = {[TD_PRECISION_FLOAT32] = "float32",
+                                           [TD_PRECISION_TF32] = "tf32",
+                                           [TD_PRECISION_BFLOAT16] = "bfloat16",
+                                           [TD_PRECISION_BFLOAT16 + 1] = NULL};
 
 /* core.precision() -> {matmul =, deterministic =, sync =} */
 static int precision(lua_State *L) {

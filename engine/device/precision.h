@@ -13,9 +13,9 @@ TD_BEGIN
 
 /* What a device may take in place of float32 inside products and convolutions. */
 typedef enum td_matmul_type {
-  TD_MATMUL_FLOAT32, /* nothing: the default */
-  TD_MATMUL_TF32,
-  TD_MATMUL_BFLOAT16
+  TD_PRECISION_FLOAT32, /* nothing: the default */
+  TD_PRECISION_TF32,
+  TD_PRECISION_BFLOAT16
 } td_matmul_type;
 
 typedef struct td_precision {

@@ -74,9 +74,9 @@ static const kind *kind_of(int32_t dtype) {
 }
 
 static cublasComputeType_t compute_of(const td_cuda_plan_key *key) {
-  if (key->dtype == TD_FLOAT32 && key->matmul == TD_MATMUL_TF32)
+  if (key->dtype == TD_FLOAT32 && key->matmul == TD_PRECISION_TF32)
     return CUBLAS_COMPUTE_32F_FAST_TF32;
-  if (key->dtype == TD_FLOAT32 && key->matmul == TD_MATMUL_BFLOAT16)
+  if (key->dtype == TD_FLOAT32 && key->matmul == TD_PRECISION_BFLOAT16)
     return CUBLAS_COMPUTE_32F_FAST_16BF;
   return kind_of(key->dtype)->compute;
 }

@@ -246,7 +246,7 @@ static unsigned refused(const td_cudnn_conv *v) {
   unsigned down = 1u << TD_CUDNN_DOWN_CONVERT;
   if (v->dtype == TD_FLOAT16 || v->dtype == TD_BFLOAT16) return never | down;
   if (v->dtype == TD_FLOAT64) return never | down; /* of doubles, exact too */
-  return v->precision == TD_MATMUL_FLOAT32 ? never | down | core : never;
+  return v->precision == TD_PRECISION_FLOAT32 ? never | down | core : never;
 }
 
 static bool fits(const td_cudnn_api *api, const td_cudnn_conv *v,

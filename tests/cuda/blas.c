@@ -238,9 +238,9 @@ static void test_precision(void **state) {
   static const struct {
     td_matmul_type type;
     float scale; /* a number that loses its last bit from there on */
-  } modes[] = {{TD_MATMUL_FLOAT32, 1 + 0x1p-20f},
-               {TD_MATMUL_TF32, 1 + 0x1p-10f},
-               {TD_MATMUL_BFLOAT16, 1 + 0x1p-7f}};
+  } modes[] = {{TD_PRECISION_FLOAT32, 1 + 0x1p-20f},
+               {TD_PRECISION_TF32, 1 + 0x1p-10f},
+               {TD_PRECISION_BFLOAT16, 1 + 0x1p-7f}};
   td_shape one = {.rank = 2, .dim = {1, 1}};
   net t;
   net_init(&t, false, false);
@@ -364,18 +364,21 @@ static void test_real_descriptors(void **state) {
   *(void **)&get_preference =
       find(library, "cublasLtMatmulPreferenceGetAttribute");
   lt.MatmulAlgoGetHeuristic = look;
-  expect_plan(&lt, TD_FLOAT32, TD_MATMUL_FLOAT32, CUBLAS_COMPUTE_32F,
+  expect_plan(&lt, TD_FLOAT32, TD_PRECISION_FLOAT32, CUBLAS_COMPUTE_32F,
               CUDA_R_32F);
-  expect_plan(&lt, TD_FLOAT32, TD_MATMUL_TF32, CUBLAS_COMPUTE_32F_FAST_TF32,
+  expect_plan(&lt, TD_FLOAT32, TD_PRECISION_TF32, CUBLAS_COMPUTE_32F_FAST_TF32,
               CUDA_R_32F);
-  expect_plan(&lt, TD_FLOAT32, TD_MATMUL_BFLOAT16, CUBLAS_COMPUTE_32F_FAST_16BF,
+  expect_plan(&lt, TD_FLOAT32, TD_PRECISION_BFLOAT16,
+              CUBLAS_COMPUTE_32F_FAST_16BF, CUDA_R_32F);
+  expect_plan(&lt, TD_FLOAT16, TD_PRECISION_TF32, CUBLAS_COMPUTE_32F,
               CUDA_R_32F);
-  expect_plan(&lt, TD_FLOAT16, TD_MATMUL_TF32, CUBLAS_COMPUTE_32F, CUDA_R_32F);
-  expect_plan(&lt, TD_BFLOAT16, TD_MATMUL_TF32, CUBLAS_COMPUTE_32F, CUDA_R_32F);
-  expect_plan(&lt, TD_FLOAT64, TD_MATMUL_TF32, CUBLAS_COMPUTE_64F, CUDA_R_64F);
-  expect_plan(&lt, TD_COMPLEX64, TD_MATMUL_TF32, CUBLAS_COMPUTE_32F,
+  expect_plan(&lt, TD_BFLOAT16, TD_PRECISION_TF32, CUBLAS_COMPUTE_32F,
+              CUDA_R_32F);
+  expect_plan(&lt, TD_FLOAT64, TD_PRECISION_TF32, CUBLAS_COMPUTE_64F,
+              CUDA_R_64F);
+  expect_plan(&lt, TD_COMPLEX64, TD_PRECISION_TF32, CUBLAS_COMPUTE_32F,
               CUDA_C_32F);
-  expect_plan(&lt, TD_COMPLEX128, TD_MATMUL_TF32, CUBLAS_COMPUTE_64F,
+  expect_plan(&lt, TD_COMPLEX128, TD_PRECISION_TF32, CUBLAS_COMPUTE_64F,
               CUDA_C_64F);
 }
 

@@ -87,28 +87,30 @@ static int64_t engine_of(td_dtype t, td_matmul_type precision, size_t room) {
 
 static void floats_are_exact_unless_they_need_not_be(void **state) {
   (void)state;
-  assert_int_equal(engine_of(TD_FLOAT32, TD_MATMUL_FLOAT32, ROOM),
+  assert_int_equal(engine_of(TD_FLOAT32, TD_PRECISION_FLOAT32, ROOM),
                    TD_FAKE_EXACT);
-  assert_int_equal(engine_of(TD_FLOAT32, TD_MATMUL_TF32, ROOM), TD_FAKE_CORES);
-  assert_int_equal(engine_of(TD_FLOAT16, TD_MATMUL_FLOAT32, ROOM),
+  assert_int_equal(engine_of(TD_FLOAT32, TD_PRECISION_TF32, ROOM),
                    TD_FAKE_CORES);
-  assert_int_equal(engine_of(TD_BFLOAT16, TD_MATMUL_FLOAT32, ROOM),
+  assert_int_equal(engine_of(TD_FLOAT16, TD_PRECISION_FLOAT32, ROOM),
+                   TD_FAKE_CORES);
+  assert_int_equal(engine_of(TD_BFLOAT16, TD_PRECISION_FLOAT32, ROOM),
                    TD_FAKE_CORES);
 }
 
 static void workspace_has_a_limit(void **state) {
   (void)state;
-  assert_int_equal(engine_of(TD_FLOAT32, TD_MATMUL_FLOAT32, 10), TD_FAKE_LAST);
+  assert_int_equal(engine_of(TD_FLOAT32, TD_PRECISION_FLOAT32, 10),
+                   TD_FAKE_LAST);
 }
 
 static void sizes_that_do_not_fit_are_an_error(void **state) {
-  td_cudnn_conv v = conv_of(TD_FLOAT32, TD_MATMUL_FLOAT32, 7);
+  td_cudnn_conv v = conv_of(TD_FLOAT32, TD_PRECISION_FLOAT32, 7);
   td_cudnn_plan p;
   (void)state;
   v.y.dims[3] = 5;
   FAILS(td_cudnn_plan_make(&card, &v, 0, ROOM, &p), TD_INTERNAL,
         "an operation");
-  v = conv_of(TD_FLOAT32, TD_MATMUL_FLOAT32, 7);
+  v = conv_of(TD_FLOAT32, TD_PRECISION_FLOAT32, 7);
   FAILS(td_cudnn_plan_make(&card, &v, 100, ROOM, &p), TD_NOT_FOUND,
         "no engine for it, of 5");
 }
@@ -116,7 +118,7 @@ static void sizes_that_do_not_fit_are_an_error(void **state) {
 /* ---- what is kept -------------------------------------------------------- */
 
 static const td_cudnn_plan *find(td_cudnn_plans *p, int64_t width) {
-  td_cudnn_conv v = conv_of(TD_FLOAT32, TD_MATMUL_FLOAT32, width);
+  td_cudnn_conv v = conv_of(TD_FLOAT32, TD_PRECISION_FLOAT32, width);
   const td_cudnn_plan *plan;
   OK(td_cudnn_plans_find(p, &v, ROOM, &plan));
   return plan;
@@ -203,7 +205,7 @@ static void plans_are_read_from_files(void **state) {
 }
 
 static void one_that_does_not_run_gives_way(void **state) {
-  td_cudnn_conv v = conv_of(TD_FLOAT32, TD_MATMUL_TF32, 7);
+  td_cudnn_conv v = conv_of(TD_FLOAT32, TD_PRECISION_TF32, 7);
   static const int order[] = {TD_FAKE_CORES, TD_FAKE_EXACT, TD_FAKE_LAST};
   const td_cudnn_plan *plan;
   td_cudnn_plans *p;
@@ -224,7 +226,7 @@ static void one_that_does_not_run_gives_way(void **state) {
 static void memory_may_fail_at_any_time(void **state) {
   (void)state;
   for (int nth = 1, failed = 1; failed; nth++) {
-    td_cudnn_conv v = conv_of(TD_FLOAT32, TD_MATMUL_FLOAT32, 7);
+    td_cudnn_conv v = conv_of(TD_FLOAT32, TD_PRECISION_FLOAT32, 7);
     const td_cudnn_plan *plan = NULL;
     td_cudnn_plans *p = NULL;
     int64_t before = td_mem_calls();

@@ -194,11 +194,11 @@ static const struct {
   const char *name;
   td_dtype dtype;
   td_matmul_type precision;
-} types[] = {{"float", TD_FLOAT32, TD_MATMUL_FLOAT32},
-             {"tf32", TD_FLOAT32, TD_MATMUL_TF32},
-             {"half", TD_FLOAT16, TD_MATMUL_FLOAT32},
-             {"bfloat16", TD_BFLOAT16, TD_MATMUL_FLOAT32},
-             {"double", TD_FLOAT64, TD_MATMUL_FLOAT32}};
+} types[] = {{"float", TD_FLOAT32, TD_PRECISION_FLOAT32},
+             {"tf32", TD_FLOAT32, TD_PRECISION_TF32},
+             {"half", TD_FLOAT16, TD_PRECISION_FLOAT32},
+             {"bfloat16", TD_BFLOAT16, TD_PRECISION_FLOAT32},
+             {"double", TD_FLOAT64, TD_PRECISION_FLOAT32}};
 static const char *const passes[] = {"y", "dx", "dw"};
 
 /* ---- the table ----------------------------------------------------------- */
