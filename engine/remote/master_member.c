@@ -5,7 +5,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stddef.h>
 
-#include "engine/base/clock.h"
 #include "engine/base/entropy.h"
 #include "engine/remote/far_session_impl.h"
 #include "engine/remote/master_impl.h"
@@ -72,7 +71,6 @@ td_status *td_master_new(td_remote *r, td_session *s, td_master **out) {
     td_free(m);
     return td_oom();
   }
-  if (r->masters.len == 1 && r->hosted.len == 0) r->began = td_clock_now();
   m->refs = 1;
   m->of = td_remote_retain(r);
   m->session = s;

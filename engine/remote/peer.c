@@ -23,9 +23,6 @@ enum { BACKLOG_MOST = 64 << 20 }; /* bytes that wait for a connection */
  * that stands. */
 #define LACK INT64_C(2000000000)
 #define LACK_WHOLE INT64_C(6000000000)
-/* ns: what ended sessions filled a slow lane with is no loss of the next one,
- * though it stands in its way: TCP tries again ever more seldom. */
-#define LACK_BEFORE INT64_C(30000000000)
 
 static void greet(td_peer *p);
 
@@ -719,11 +716,8 @@ static bool is_lost(td_peer *p, td_lane lane, int64_t now) {
     g->since = now;
     g->came = p->came[lane];
   } else {
-    bool before = !p->broken && p->of->began > g->since;
-    int64_t since = before ? p->of->began : g->since;
-    int64_t lack = before ? LACK_BEFORE : p->broken ? LACK : LACK_WHOLE;
-    return (double)(now - since) >= p->of->patience * (double)lack &&
-           p->health.state == TD_UP;
+    double most = p->of->patience * (double)(p->broken ? LACK : LACK_WHOLE);
+    return (double)(now - g->since) >= most && p->health.state == TD_UP;
   }
   return false;
 }

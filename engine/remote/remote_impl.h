@@ -83,7 +83,6 @@ struct td_remote {
   td_closed closed_ones[TD_CLOSED_KEPT]; /* the last, a ring */
   unsigned next_closed;
   TD_VEC(td_master *) masters;
-  int64_t began; /* the only session here: before it nobody could miss a thing */
   td_transfers *transfers; /* what all values share */
   int room, room_idle; /* peers of one key: TD_ROOM, TD_ROOM_IDLE */
   td_probe *probes;        /* measurements under way: a list */

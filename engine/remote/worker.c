@@ -45,13 +45,6 @@ static td_status *local_of(td_hosted *h, const Td__Remote__Keep *keep) {
                                          &h->local);
 }
 
-static bool is_only(const td_remote *r) {
-  bool only = r->masters.len == 0;
-  for (size_t i = 0; only && i < r->hosted.len; i++)
-    only = r->hosted.at[i]->state != TD_HOSTED_OPEN;
-  return only;
-}
-
 static td_status *begin(td_remote *r, td_peer *master, const td_session_id *id,
                         const Td__Remote__Open *m, const Td__Remote__Keep *keep,
                         td_hosted **out) {
@@ -73,7 +66,6 @@ static td_status *begin(td_remote *r, td_peer *master, const td_session_id *id,
     td_free(h);
     return s;
   }
-  if (is_only(r)) r->began = td_clock_now();
   r->hosted.at[r->hosted.len++] = h;
   h->master = td_peer_retain(master);
   *out = h;
