@@ -38,6 +38,8 @@ local all = {
   ["losses.get_total_loss"] = "add_regularization_losses name",
   ["losses.mean_pairwise_squared_error"] = "weights loss_collection name",
 }
+all.config = "threads cpu_devices soft_placement passes_off cache memory_limit "
+  .. "deterministic matmul cuda_sync"
 all.sampled_softmax_loss = all.nce_loss
 all["train.fit"] = "loss train data epochs batch metrics validation hooks "
   .. "inputs training session seed shuffle title quiet checkpoint resume "
