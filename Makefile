@@ -181,7 +181,7 @@ CUDA_ARCH ?= sm_90
 CUDA_SRC := $(wildcard kernels/cuda/*.c)
 # Under the thread sanitizer, which is after the device and not its kernels, the
 # few that its tests use.
-CU_THREAD := $(patsubst %,kernels/%.cu,add_n binary cast fill gather matmul moves random \
+CU_THREAD := $(patsubst %,kernels/%.cu,add_n binary cast fill gather matmul moves random resource_scatter \
   reduce row_reduce strided_copy training unary variable where)
 CU_SRC := $(if $(filter thread,$(SANITIZE)),$(CU_THREAD),$(wildcard kernels/*.cu))
 CUDA_INCLUDE := -isystem $(CUDA_HOME)/include
