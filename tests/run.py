@@ -251,7 +251,7 @@ def conformance(build, device):
     return [on_device(device, c, library) for c in commands]
 
 
-CUDA_SHORT = ["blas", "cudnn", "device", "memory", "plans", "table"]
+CUDA_SHORT = ["blas", "cudnn", "device", "memory", "plans", "table", "trace"]
 
 
 def cuda(build, soak=False):

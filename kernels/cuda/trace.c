@@ -54,6 +54,7 @@ struct td_cuda_span {
   origin *since;
   cudaEvent_t start, end;
   td_trace *into; /* a share */
+  char *node;     /* its own: a step that failed may end before its work */
   td_trace_event event;
   uint64_t number; /* CUPTI's; 0: none */
   bool timed;
@@ -175,6 +176,7 @@ static void span_free(td_cuda_span *w) {
   event_keep(t, w->end);
   origin_release(t, w->since);
   td_trace_release(w->into);
+  td_free(w->node);
   td_free(w);
 }
 
@@ -310,7 +312,8 @@ td_cuda_span *td_cuda_span_begin(td_cuda *d, td_cuda_stream_name s,
   __atomic_fetch_add(&since->refs, 1, __ATOMIC_RELAXED);
   w->into = td_trace_retain(c->step->trace);
   w->event = describe(d, s, c, bytes);
-  if (event_take(t, &w->start) && event_take(t, &w->end) &&
+  w->event.node = w->node = td_strdup(w->event.node);
+  if (w->node && event_take(t, &w->start) && event_take(t, &w->end) &&
       record(d, s, w->start)) {
     number_span(t, w);
     return w;
