@@ -22,7 +22,7 @@ enum { BACKLOG_MOST = 64 << 20 }; /* bytes that wait for a connection */
 /* ns: what has not come by then is lost, with a connection that broke or in one
  * that stands. */
 #define LACK INT64_C(2000000000)
-#define LACK_WHOLE INT64_C(6000000000)
+#define LACK_WHOLE INT64_C(8000000000)
 
 static void greet(td_peer *p);
 
@@ -131,15 +131,26 @@ static bool is_meant(const td_peer *p, uint64_t incarnation) {
                      : p->welcomed || p->incarnation == 0;
 }
 
-/* One that is suspect may have a connection that will never be heard of again:
- * who dials has a new one. */
+bool td_peer_lags(const td_peer *p) {
+  int64_t now = td_clock_now();
+  for (int lane = 0; lane < TD_LANES; lane++) {
+    int64_t in = p->gap[lane].since, out = p->stuck[lane].since;
+    if ((in && now - in >= TD_HEALTH_SUSPECT) ||
+        (out && now - out >= TD_HEALTH_SUSPECT))
+      return true;
+  }
+  return false;
+}
+
+/* One that is suspect, or lags, may have a connection that will never be heard
+ * of again: who dials has a new one. */
 static td_peer *find_dialled(td_remote *r, const td_dial *to,
                              uint64_t incarnation) {
   for (size_t i = 0; i < r->peers.len; i++) {
     td_peer *p = r->peers.at[i];
     if (p->health.state < TD_SUSPECT && p->link && p->link->dialled &&
         strcmp(p->control, to->control) == 0 && td_peer_proves(p, to->key) &&
-        is_meant(p, incarnation))
+        is_meant(p, incarnation) && !td_peer_lags(p))
       return p;
   }
   return NULL;
@@ -382,6 +393,7 @@ static td_status *send_as(td_peer *p, td_lane lane, td_head *head,
   }
   if (n) memcpy(all + heads, frames, (size_t)n * sizeof *frames);
   p->sent[lane]++;
+  if (!p->stuck[lane].since) p->stuck[lane].since = td_clock_now();
   if (kept && heads == 1) {
     td_peer_bundle(p, all, n + 1);
     return NULL;
@@ -659,6 +671,8 @@ static void say_ping(td_peer *p, const Td__Remote__Ping *of) {
   body.t2 = of ? now : 0;
   body.sent_control = p->sent[TD_LANE_CONTROL];
   body.sent_data = p->sent[TD_LANE_DATA];
+  body.came_control = p->came[TD_LANE_CONTROL];
+  body.came_data = p->came[TD_LANE_DATA];
   body.steps = p->of->steps;
   body.memory = memory_used(p->of);
   if (!of) p->pinged = now;
@@ -672,11 +686,23 @@ void td_peer_poke(td_peer *p) {
   say_ping(p, NULL);
 }
 
+/* How many of ours it has had, by its word. */
+static void learn_stuck(td_peer *p, td_lane lane, uint64_t came) {
+  td_stuck *k = &p->stuck[lane];
+  if (came >= p->sent[lane])
+    k->since = 0;
+  else if (!k->since || came != k->came)
+    k->since = td_clock_now();
+  k->came = came;
+}
+
 static void learn_counts(td_peer *p, const Td__Remote__Ping *m) {
   if (m->sent_control > p->told[TD_LANE_CONTROL])
     p->told[TD_LANE_CONTROL] = m->sent_control;
   if (m->sent_data > p->told[TD_LANE_DATA])
     p->told[TD_LANE_DATA] = m->sent_data;
+  learn_stuck(p, TD_LANE_CONTROL, m->came_control);
+  learn_stuck(p, TD_LANE_DATA, m->came_data);
   p->steps = m->steps;
   p->memory = m->memory;
 }

@@ -166,6 +166,13 @@ typedef struct td_gap {
   uint64_t ahead[TD_AHEAD / 64]; /* a bit for each that came before the next */
 } td_gap;
 
+/* Since when the peer has had no more of a lane, of which more was sent; 0: it
+ * has all. */
+typedef struct td_stuck {
+  int64_t since;
+  uint64_t came;
+} td_stuck;
+
 struct td_peer {
   td_remote *of;
   int32_t refs; /* turn */
@@ -185,6 +192,7 @@ struct td_peer {
   uint64_t came[TD_LANES]; /* all up to this one have */
   uint64_t told[TD_LANES]; /* how many the peer said it had sent */
   td_gap gap[TD_LANES];
+  td_stuck stuck[TD_LANES];
   int64_t broken; /* when a connection was lost of which some may lack; or 0 */
   TD_VEC(struct td_backlog) backlog; /* what waits for a connection */
   size_t backlog_bytes;
@@ -225,6 +233,10 @@ bool td_peer_proves(const td_peer *p, const char *key);
 /* One that lives and is that of this key; of two links to it the one that was
  * heard last. Borrowed, or NULL. */
 td_peer *td_peer_find(td_remote *r, uint64_t incarnation, const char *key);
+/* Has a lane of it, in or out, stood still for two seconds with messages under
+ * way? Its connection may be one that comes back late or never: what begins
+ * takes a new one. */
+bool td_peer_lags(const td_peer *p);
 /* Says PING now: who hung up, and was not heard to, answers that. */
 void td_peer_poke(td_peer *p);
 /* For a link that a peer made. */

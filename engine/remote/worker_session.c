@@ -50,9 +50,10 @@ static td_status *dial_task(td_hosted *h, td_view_task *t) {
   return td_peer_dial_to(h->of, &to, t->task, t->incarnation, &t->peer);
 }
 
-/* Rather a new connection than one that was lost, or is not heard any more. */
+/* Rather a new connection than one that was lost, or is not heard any more, or
+ * on which nothing moves. */
 static bool is_way(const td_peer *p, const td_view_task *t) {
-  return p->health.state != TD_SUSPECT || !*t->control;
+  return (p->health.state != TD_SUSPECT && !td_peer_lags(p)) || !*t->control;
 }
 
 td_status *td_hosted_peer(td_hosted *h, int32_t task, td_peer **out) {
